@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.domain.duration import LONGEST, Duration, format_duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, format_duration, parse_duration
 from perdure.errors import ArgumentError, SettingsError
 
 
@@ -85,7 +85,7 @@ def test_a_span_is_written_short(span: timedelta, written: str) -> None:
     assert format_duration(span) == written
 
 
-@given(st.timedeltas(min_value=timedelta(0), max_value=LONGEST))
+@given(st.timedeltas(min_value=timedelta(0), max_value=LONGEST_DURATION))
 def test_every_span_reads_back_as_itself(span: timedelta) -> None:
     assert parse_duration("delay", format_duration(span)) == span
 
@@ -96,4 +96,4 @@ def test_any_text_is_a_span_or_refused(text: str) -> None:
         span = parse_duration("delay", text)
     except ArgumentError:
         return
-    assert timedelta(0) <= span <= LONGEST
+    assert timedelta(0) <= span <= LONGEST_DURATION

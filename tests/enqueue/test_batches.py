@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure import App
-from perdure.domain.flows.child_ids import MOST_CHILDREN
+from perdure.domain.flows.child_ids import CHILDREN_LIMIT
 from perdure.errors import ArgumentError
 
 app = App("sqlite:///unused.db")
@@ -28,7 +28,7 @@ async def foreign(n: int) -> None: ...
         ([], {}, "calls of a batch are empty: give at least one"),
         (send.call(1), {}, "calls must be a list of calls"),
         (5, {}, "calls must be a list of calls"),
-        ([send.call(1)] * (MOST_CHILDREN + 1), {}, "calls of a batch are 100,001, 100,000 are allowed"),
+        ([send.call(1)] * (CHILDREN_LIMIT + 1), {}, "calls of a batch are 100,001, 100,000 are allowed"),
         ([send.call(1), foreign.call(1)], {}, "calls"),
         ([send.call(1)], {"then": foreign.call(1)}, "then"),
         ([send.call(1)], {"name": "n" * 101}, "name must be 1 to 100 printable characters"),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from perdure.domain.flows.flow import Awaits
 from perdure.domain.jobs.outcome import Parked
-from perdure.flows.park import AWAITED_LIMIT, LOOK_ROUND, Park, merged, parked_in
+from perdure.flows.park import AWAITED_LIMIT, LOOK_AROUND_EVERY, Park, merged, parked_in
 
 HOUR = timedelta(hours=1)
 SLEEP = Parked("sleeping", HOUR)
@@ -50,7 +50,7 @@ def test_the_same_thing_is_waited_for_once() -> None:
 def test_what_is_beyond_the_most_that_can_be_awaited_is_looked_for_again_and_again() -> None:
     wishes = [Parked("waiting for an event", event=f"e{number}") for number in range(AWAITED_LIMIT + 1)]
     assert merged(wishes[:-1]).after is None
-    assert merged(wishes).after == LOOK_ROUND
+    assert merged(wishes).after == LOOK_AROUND_EVERY
     assert merged(wishes).awaits == merged(wishes[:-1]).awaits
 
 

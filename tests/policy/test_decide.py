@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.chance import seeded
 
-from perdure.domain.duration import LONGEST
+from perdure.domain.duration import LONGEST_DURATION
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.outcome import (
@@ -247,7 +247,7 @@ def test_a6_a_missing_handler_may_complete_or_bury_the_job_instead() -> None:
     assert (dead.to, dead.reason, dead.failures) == (JobState.DEAD, Reason.UNKNOWN_KIND, 0)
 
 
-WAIT = st.timedeltas(min_value=timedelta(days=-1), max_value=LONGEST)
+WAIT = st.timedeltas(min_value=timedelta(days=-1), max_value=LONGEST_DURATION)
 FAILURE = st.builds(Failure, st.text(), st.text(), st.none() | st.text())
 KINDS = st.sampled_from([(), lineage(KeyError), lineage(TimeoutError), lineage(ValueError)])
 OUTCOMES = st.one_of(

@@ -15,7 +15,7 @@ from perdure.errors import ArgumentError, SettingsError
 
 Duration = timedelta | str | int | float
 
-LONGEST: Final = timedelta(days=36_500)
+LONGEST_DURATION: Final = timedelta(days=36_500)
 """The longest duration, so that now plus any duration is a date that every database can hold."""
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
@@ -41,8 +41,8 @@ def parse_duration(field: str, value: Duration, *, error: type[ArgumentError] = 
         raise error(field, f"is not a duration: {_shown(value)}; {_EXAMPLES}") from None
     if span < timedelta(0):
         raise error(field, f"must not be negative, got {_shown(value)}; {_EXAMPLES}")
-    if span > LONGEST:
-        raise error(field, f"must be at most {LONGEST.days}d, got {_shown(value)}; {_EXAMPLES}")
+    if span > LONGEST_DURATION:
+        raise error(field, f"must be at most {LONGEST_DURATION.days}d, got {_shown(value)}; {_EXAMPLES}")
     return span
 
 

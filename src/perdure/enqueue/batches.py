@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perdure.domain.flows.child_ids import MOST_CHILDREN
+from perdure.domain.flows.child_ids import CHILDREN_LIMIT
 from perdure.domain.flows.plan import BATCH, planned
 from perdure.domain.jobs.job import NewJob
 from perdure.enqueue.calls import RESULTS, Call, check_child, check_own, plan_job, planned_after
@@ -23,8 +23,8 @@ def batch_job(
     given = list(calls)
     if not given:
         raise ArgumentError("calls", "of a batch are empty: give at least one")
-    if len(given) > MOST_CHILDREN:
-        raise ArgumentError("calls", f"of a batch are {len(given):,}, {MOST_CHILDREN:,} are allowed")
+    if len(given) > CHILDREN_LIMIT:
+        raise ArgumentError("calls", f"of a batch are {len(given):,}, {CHILDREN_LIMIT:,} are allowed")
     for call in given:
         check_own("calls", call, gateway)
         check_child(call)

@@ -18,7 +18,7 @@ from perdure.domain.jobs.outcome import Parked
 AWAITED_LIMIT: Final = 100
 """The most things that wake a job directly; the first to arrive wakes it."""
 
-LOOK_ROUND: Final = timedelta(seconds=30)
+LOOK_AROUND_EVERY: Final = timedelta(seconds=30)
 """How often a job that waits for more things checks the others."""
 
 
@@ -38,7 +38,7 @@ def merged(wishes: Iterable[Parked]) -> Parked:
     times = [wish.after for wish in (first, *others) if wish.after is not None]
     awaited = tuple(dict.fromkeys(thing for wish in (first, *others) for thing in wish.awaits))
     if len(awaited) > AWAITED_LIMIT:
-        times.append(LOOK_ROUND)
+        times.append(LOOK_AROUND_EVERY)
     shown = next((wish for wish in (first, *others) if wish.awaits), first)
     return replace(shown, after=min(times, default=None), also=awaited[1:AWAITED_LIMIT])
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, parse_duration
 from perdure.domain.flows.flow import StepKind, StepRecord, StepState
 from perdure.domain.jobs import verdicts
 from perdure.domain.jobs.outcome import Parked
@@ -35,8 +35,8 @@ from perdure.policy.retries.triage import Triage, judged
 
 EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
-WITHIN: Final = timedelta(minutes=10)
-HELD: Final = timedelta(seconds=1)  # the table's first wait of 5 s must not occupy a worker (D5)
+DEFAULT_WITHIN: Final = timedelta(minutes=10)
+WAITED_IN_PLACE: Final = timedelta(seconds=1)  # the table's first wait of 5 s must not occupy a worker (D5)
 _NOTHING: Final = timedelta(0)
 
 
@@ -62,7 +62,7 @@ class Plan:
         self,
         every: Backoff = EVERY,
         jitter: Jitter = JITTER,
-        within: Duration = WITHIN,
+        within: Duration = DEFAULT_WITHIN,
         rest: Duration | None = None,
         deadline: Duration | datetime | None = None,
         then: Then | str = Then.ROUND,
@@ -133,7 +133,7 @@ async def poll(journal: Journal, key: str, calling: Calling, plan: Plan) -> Any:
                 record = StepRecord(key=key, kind=StepKind.POLL, state=StepState.BEGUN, begun_at=journal.now)
             elif record.due_at is not None:
                 note = f"{key}, poll {record.tries}: {record.note}"
-                await journal.wait(record.due_at, Parked(Reason.STILL_PENDING.value, note=note), held=HELD)
+                await journal.wait(record.due_at, Parked(Reason.STILL_PENDING.value, note=note), held=WAITED_IN_PLACE)
             record = await _polled(journal, key, calling, plan, record)
         return read(key, record.result, calling.function)
 
@@ -175,7 +175,7 @@ def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool
 
 def _is_own_wait(error: Exception) -> bool:
     """Whether the function itself named the wait. A wait with a bound was requested from outside (`HttpTriage`)."""
-    return isinstance(error, verdicts.Verdict) and getattr(error, "at_most", LONGEST) == LONGEST
+    return isinstance(error, verdicts.Verdict) and getattr(error, "at_most", LONGEST_DURATION) == LONGEST_DURATION
 
 
 def _noted(error: Exception) -> str:

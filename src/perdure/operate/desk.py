@@ -32,7 +32,7 @@ from perdure.operate.commands.holds import Holds
 from perdure.operate.commands.job_commands import JobCommands
 from perdure.operate.commands.tokens import check_token, create_token, revoke_token
 from perdure.operate.commands.webhooks import Webhooks
-from perdure.operate.desk_base import LONGEST_PAGE, checked_filter
+from perdure.operate.desk_base import ROWS_PER_PAGE_LIMIT, checked_filter
 from perdure.operate.records import Asking
 from perdure.operate.views.job_views import JobViews
 from perdure.operate.views.system_views import SystemViews
@@ -138,7 +138,7 @@ class Desk(JobViews, SystemViews, JobCommands):
         if which.states is not None and JobState.WAITING not in which.states:
             raise ArgumentError("state", "must be waiting: no other jobs ask; or leave it out")
         if most is not None:
-            check_whole("most", most, 1, LONGEST_PAGE)
+            check_whole("most", most, 1, ROWS_PER_PAGE_LIMIT)
         return await who_asks(self._store, which, most)
 
     async def asks(self, job_id: str) -> list[str]:
@@ -212,7 +212,7 @@ class Desk(JobViews, SystemViews, JobCommands):
 
     async def bulks(self, limit: int = 50, before: str | None = None) -> BulkPage:
         """A page of the bulk commands, newest first, or of those started before the one with this id."""
-        check_whole("limit", limit, 1, LONGEST_PAGE)
+        check_whole("limit", limit, 1, ROWS_PER_PAGE_LIMIT)
         if before is not None:
             found_bulk(before, await self._store.bulk(before))
         found = await self._store.bulks(limit + 1, before)

@@ -16,8 +16,8 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Reach, Searched
 from perdure.storage.time_limits import limited
 
-LONGEST_PAGE: Final = 500
-MOST_AT_ONCE: Final = 10_000
+ROWS_PER_PAGE_LIMIT: Final = 500
+JOBS_PER_COMMAND_LIMIT: Final = 10_000
 _ROWS_PER_LIST: Final = 100_000
 _TIME_PARTS_PER_CALL: Final = 20
 

@@ -10,8 +10,8 @@ from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
 
-LONGEST_MARK: Final = 50
-FURTHEST_ROW: Final = 10_000
+MARK_LIMIT_CHARACTERS: Final = 50
+ROWS_SKIPPED_LIMIT: Final = 10_000
 _ECHO_LIMIT_CHARACTERS: Final = 120
 _STATES: Final = frozenset(JobState)
 _NUL: Final = "\x00"
@@ -51,7 +51,7 @@ def check_text(field: str, value: object) -> None:
 
 def check_mark(value: object) -> None:
     """Refuse an invalid mark: it must be a short, printable word."""
-    checked_name("mark", value, LONGEST_MARK)
+    checked_name("mark", value, MARK_LIMIT_CHARACTERS)
 
 
 def check_number(value: object, limit: int, *, is_alone: bool) -> None:
@@ -59,8 +59,8 @@ def check_number(value: object, limit: int, *, is_alone: bool) -> None:
     if not is_alone:
         raise ArgumentError("number", "and before are both given: choose one")
     check_whole("number", value, 1)
-    if isinstance(value, int) and value * limit > FURTHEST_ROW:
-        reach = f"reaches row {value * limit:,}, beyond the {FURTHEST_ROW:,} that pages by number go to"
+    if isinstance(value, int) and value * limit > ROWS_SKIPPED_LIMIT:
+        reach = f"reaches row {value * limit:,}, beyond the {ROWS_SKIPPED_LIMIT:,} that pages by number go to"
         raise ArgumentError("number", f"{value} of {limit} rows each {reach}: go on with Page(before=...)")
 
 

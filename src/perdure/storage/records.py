@@ -16,7 +16,7 @@ from perdure.domain.jobs.job import Claim, JobView
 from perdure.domain.jobs.log_lines import LINES_KEPT, NewLine
 from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.audit import Audited
-from perdure.domain.operate.condition import MOST_CONDITIONS, Condition
+from perdure.domain.operate.condition import CONDITIONS_LIMIT, Condition
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states
@@ -238,8 +238,8 @@ def _read_where(value: object) -> tuple[Condition, ...]:
         if not isinstance(condition, Condition):
             wanted = 'Condition("args", ("user", "id"), "=", 42)'
             raise ArgumentError("where", f"must be conditions, as in {wanted}, got {echo(condition)}")
-    if len(conditions) > MOST_CONDITIONS:
-        raise ArgumentError("where", f"may hold at most {MOST_CONDITIONS} conditions, got {len(conditions)}")
+    if len(conditions) > CONDITIONS_LIMIT:
+        raise ArgumentError("where", f"may hold at most {CONDITIONS_LIMIT} conditions, got {len(conditions)}")
     return tuple(conditions)
 
 

@@ -33,7 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
-from perdure.domain.duration import LONGEST, format_duration
+from perdure.domain.duration import LONGEST_DURATION, format_duration
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Orphan
 from perdure.domain.jobs.outcome import Crashed, Failure
@@ -142,7 +142,7 @@ class Rescuer(Loop[Rescued]):
         if gone:
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
         if self._was_away:
-            await self._store.bury_silent(LONGEST)  # none, but it shows whether the database accepts writes
+            await self._store.bury_silent(LONGEST_DURATION)  # none, but it shows whether the database accepts writes
             self._was_away = False
             self._next_sweep = self._clock.monotonic() + self._sweep
             self._next_walk = 0.0

@@ -203,7 +203,7 @@ async def readiness(client: httpx.AsyncClient) -> tuple[int, str, dict[str, tupl
 @pytest.fixture
 async def probe(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the desk, whose every answer is a new one."""
-    monkeypatch.setattr("perdure.surfaces.server.health._FRESH", 0.0)
+    monkeypatch.setattr("perdure.surfaces.server.health._ANSWER_FRESH_SECONDS", 0.0)
     async with asgi(app, health=SYSTEM.health) as desk:
         transport = httpx.ASGITransport(app=api(SYSTEM.routes, desk=desk))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as one:

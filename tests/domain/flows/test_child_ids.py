@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tests.support.builders.jobs import numbered_id
 
-from perdure.domain.flows.child_ids import MOST_CHILDREN, child_ids
+from perdure.domain.flows.child_ids import CHILDREN_LIMIT, child_ids
 from perdure.domain.jobs.ids import is_job_id, new_job_id
 
 
@@ -19,7 +19,7 @@ def test_the_same_child_always_has_the_same_id() -> None:
 
 def test_children_are_uuids_beside_their_parent_in_the_order_of_their_numbers() -> None:
     parent = new_job_id()
-    ids = list(child_ids(parent, "pages", MOST_CHILDREN))
+    ids = list(child_ids(parent, "pages", CHILDREN_LIMIT))
     assert ids == sorted(ids)
     for job_id in (ids[0], ids[-1]):
         assert is_job_id(job_id)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.builders.views import NOON
 
-from perdure.domain.duration import LONGEST
+from perdure.domain.duration import LONGEST_DURATION
 from perdure.domain.jobs.verdicts import Finish, Pause, Pending, Permanent, Release, RetryAfter, Snooze
 from perdure.errors import ArgumentError
 
@@ -22,7 +22,7 @@ def test_a_wait_is_a_span_or_an_instant_and_never_negative() -> None:
 
 def test_a_wait_that_an_outside_system_asks_for_can_be_capped() -> None:
     assert Pending("2h", at_most="1h").after(NOON) == timedelta(hours=1)
-    assert RetryAfter(datetime(9999, 1, 1, tzinfo=UTC)).after(NOON) == LONGEST
+    assert RetryAfter(datetime(9999, 1, 1, tzinfo=UTC)).after(NOON) == LONGEST_DURATION
 
 
 def test_a_wait_that_cannot_be_meant_is_refused_where_it_is_raised() -> None:

@@ -35,7 +35,7 @@ from perdure.domain.operate.audit import By
 from perdure.domain.worker import Phase
 from perdure.errors import NotFoundError
 from perdure.operate.desk import Desk
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.storage.port import Store
 
 SECOND = timedelta(seconds=1)
@@ -245,7 +245,7 @@ async def test_b14_no_worker_serves_the_queue(store: Store, desk: Desk) -> None:
 async def test_b14_silent_workers_are_no_help(store: Store, desk: Desk, clock: ManualClock) -> None:
     job_id = await enqueue(store)
     await employ(store)
-    clock.move(LEASE + SECOND)
+    clock.move(ASSUMED_LEASE + SECOND)
     found = await desk.why(job_id)
     assert found.answer == "The workers of its queue send no heartbeat."
     assert "worker-1" in found.facts[0]
@@ -331,7 +331,7 @@ async def test_b14_a_running_job_tells_since_when_where_and_how_far(
     assert found.facts[0].startswith("Progress: 3 of 10: pages")
     assert "asked to stop" in found.facts[1]
     assert found.what_to_do is None
-    clock.move(LEASE + MINUTE)
+    clock.move(ASSUMED_LEASE + MINUTE)
     assert (await desk.why(claim.job_id)).facts[-1] == "Its worker is silent for 1m30s."
 
 

@@ -12,7 +12,7 @@ from tests.support.web.http_site import client_of, make_app, token_of
 from tests.support.web.openapi_answers import check_answer
 
 from perdure.errors import SchemaError, StoreRefused, StoreTimeout, StoreUnavailable
-from perdure.surfaces.api.decoding import LARGEST_BODY
+from perdure.surfaces.api.decoding import BODY_LIMIT_BYTES
 from perdure.surfaces.server.site import Site
 
 JOBS = "/api/v1/jobs"
@@ -176,7 +176,7 @@ async def test_a_body_must_be_declared_as_json_and_not_too_large(client: httpx.A
     body = json.dumps({"kind": "greet", "args": {"name": "x"}})
     for declared in ({}, {"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}):
         assert (await client.post(JOBS, content=body, headers=declared)).status_code == 415
-    large = json.dumps({"kind": "greet", "args": {"name": "x" * LARGEST_BODY}})
+    large = json.dumps({"kind": "greet", "args": {"name": "x" * BODY_LIMIT_BYTES}})
     assert (await client.post(JOBS, content=large, headers=JSON)).status_code == 413
     at_most = json.dumps({"kind": "greet", "args": {"name": "x" * 70_000}})
     assert (await client.post(JOBS, content=at_most, headers=JSON)).status_code == 422

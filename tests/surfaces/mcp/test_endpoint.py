@@ -24,7 +24,7 @@ from tests.surfaces.mcp.conftest import LEGACY, Person, ask, refused
 from perdure.app.connect import store_for
 from perdure.desk import asgi
 from perdure.mcp import McpSettings
-from perdure.surfaces.mcp.endpoint import MOST_OF_ONE, MOST_SESSIONS
+from perdure.surfaces.mcp.endpoint import SESSIONS_LIMIT, SESSIONS_PER_CALLER
 from perdure.surfaces.mcp.toolbox import TOOLS
 
 WHY = "to test"
@@ -168,15 +168,15 @@ async def test_a_caller_who_opens_too_many_sessions_loses_the_oldest_and_locks_n
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
     async with httpx.AsyncClient(headers=ACCEPT, timeout=30) as client:
         opened = []
-        for number in range(MOST_OF_ONE + 3):
+        for number in range(SESSIONS_PER_CALLER + 3):
             answer = await client.post(address, json=INITIALIZE, headers=reader)
             assert answer.status_code == 200
             opened.append({"mcp-session-id": answer.headers["mcp-session-id"]})
-            if number == MOST_OF_ONE - 1:  # the first one is used again, so that others are older
+            if number == SESSIONS_PER_CALLER - 1:  # the first one is used again, so that others are older
                 await client.post(address, json=listing, headers=reader | opened[0])
         known = [(await client.post(address, json=listing, headers=reader | one)).status_code for one in opened]
-    assert known == [200, 404, 404, 404, *[200] * (MOST_OF_ONE - 1)]
-    assert MOST_OF_ONE * 4 < MOST_SESSIONS
+    assert known == [200, 404, 404, 404, *[200] * (SESSIONS_PER_CALLER - 1)]
+    assert SESSIONS_PER_CALLER * 4 < SESSIONS_LIMIT
     async with agent(running, running.tokens["operate"], mode=LEGACY) as other:
         await ask(other, "overview")
 

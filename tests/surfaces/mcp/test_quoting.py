@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.surfaces.mcp.quoting import LONGEST_NAME, Quoter, cleaned, name, sentence
+from perdure.surfaces.mcp.quoting import NAME_LIMIT_CHARACTERS, Quoter, cleaned, name, sentence
 
 
 def test_one_answer_has_a_limited_number_of_characters_which_earlier_texts_use_first() -> None:
@@ -32,8 +32,8 @@ def test_invisible_characters_are_removed_and_words_stay(text: str, shown: str) 
 
 def test_a_name_is_one_short_line() -> None:
     assert name(" mail\n\tqueue\u202e ") == "mail queue"
-    assert name("q" * LONGEST_NAME) == "q" * LONGEST_NAME
-    assert name("q" * (LONGEST_NAME + 1)) == "q" * (LONGEST_NAME - 1) + "…"
+    assert name("q" * NAME_LIMIT_CHARACTERS) == "q" * NAME_LIMIT_CHARACTERS
+    assert name("q" * (NAME_LIMIT_CHARACTERS + 1)) == "q" * (NAME_LIMIT_CHARACTERS - 1) + "…"
 
 
 def test_what_may_be_a_secret_is_masked_in_texts_and_sentences() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from perdure.domain.jobs.ids import JobId
 
-MOST_CHILDREN: Final = 100_000
+CHILDREN_LIMIT: Final = 100_000
 _VARIANT: Final = "89ab"
 _TIME_CHARACTERS: Final = len("00000000-0000")
 

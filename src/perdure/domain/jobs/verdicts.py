@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, parse_duration
 from perdure.errors import ArgumentError
 
 
@@ -67,7 +67,7 @@ class _Later(Verdict):
             wait = parse_duration("wait", wait)
         self.wait = wait
         self.message = message
-        self.at_most = LONGEST if at_most is None else parse_duration("at_most", at_most)
+        self.at_most = LONGEST_DURATION if at_most is None else parse_duration("at_most", at_most)
 
     def after(self, now: datetime) -> timedelta | None:
         """The wait from `now` on, never negative; None: the default applies."""

@@ -21,8 +21,8 @@ FIELDS: Final = ("args", "meta", "result", "error", "tags")
 OPS: Final = ("=", "!=", "~", ">", "<", "exists")
 PATH_LIMIT_PARTS: Final = 16
 PATH_PART_LIMIT_CHARACTERS: Final = 200
-LONGEST_VALUE: Final = 1_000
-MOST_CONDITIONS: Final = 10
+VALUE_LIMIT_CHARACTERS: Final = 1_000
+CONDITIONS_LIMIT: Final = 10
 _ERROR_PATHS: Final = ((), ("type",), ("message",))
 _PLAIN: Final = re.compile(r"[A-Za-z0-9]{2,}")
 _EXACT_NUMBERS_BELOW: Final = 10**15
@@ -90,7 +90,7 @@ class Condition(Struct, frozen=True):
             raise ArgumentError("where", f"has no operator {_echo(self.op)}: use one of {' '.join(OPS)}")
         self._check_path()
         if self.value is not None:
-            _check_text("a value", self.value, LONGEST_VALUE)
+            _check_text("a value", self.value, VALUE_LIMIT_CHARACTERS)
         if self.op == "~" and not self.value:
             raise ArgumentError("where", f"looks for an empty text in {'.'.join((self.field, *self.path))}")
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from perdure.errors import ArgumentError
 
-KEEP: Final = timedelta(days=3)
+DEFAULT_KEEP: Final = timedelta(days=3)
 """How long events are kept by default."""
 
 _TEXT: Final = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,15})")

@@ -16,10 +16,13 @@ from msgspec import Struct
 
 _SHORTEST_SECONDS: Final = 0.001
 _LONGEST_SECONDS: Final = 360.0
-_STEPS: Final = 24
+_BUCKETS_BETWEEN: Final = 24
 
 BOUNDS: Final[tuple[float, ...]] = (
-    *(_SHORTEST_SECONDS * (_LONGEST_SECONDS / _SHORTEST_SECONDS) ** (step / _STEPS) for step in range(_STEPS)),
+    *(
+        _SHORTEST_SECONDS * (_LONGEST_SECONDS / _SHORTEST_SECONDS) ** (step / _BUCKETS_BETWEEN)
+        for step in range(_BUCKETS_BETWEEN)
+    ),
     _LONGEST_SECONDS,
 )
 """The bounds between buckets, in seconds. A time that equals a bound belongs to the bucket above it."""

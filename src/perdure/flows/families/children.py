@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.flows.child_ids import MOST_CHILDREN, child_ids
+from perdure.domain.flows.child_ids import CHILDREN_LIMIT, child_ids
 from perdure.domain.flows.flow import Child, FamilyView, OnEnd, StepState
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import NewJob
@@ -165,9 +165,9 @@ def checked_calls(parent: str, calls: object) -> tuple[Call[Any], ...]:
     if isinstance(calls, Call) or not isinstance(calls, Iterable):
         raise ArgumentError("calls", f"must be a list of calls such as [job.call(1), job.call(2)], got {calls!r}")
     given = tuple(calls)
-    if len(given) > MOST_CHILDREN:
+    if len(given) > CHILDREN_LIMIT:
         raise ArgumentError(
-            "calls", f"are {len(given):,}, {MOST_CHILDREN:,} are allowed: let children spawn children of their own"
+            "calls", f"are {len(given):,}, {CHILDREN_LIMIT:,} are allowed: let children spawn children of their own"
         )
     for call in given:
         if not isinstance(call, Call):

@@ -13,7 +13,7 @@ from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.worker import Phase, WorkerView
 from perdure.operate.attention.need import Need
-from perdure.operate.health.checkup import LEASE, LONG_WAIT
+from perdure.operate.health.checkup import ASSUMED_LEASE, LONG_WAIT_AFTER
 from perdure.operate.wording import listed, roughly, some
 from perdure.storage.operate.diagnosis import Severity
 from perdure.storage.port import Store
@@ -22,7 +22,7 @@ from perdure.storage.records import JobFilter, Tally
 _JOBS_COUNTED: Final = 1_000
 _JOBS_PER_FRONT: Final = 1  # jobs looked at in each priority for the one that waits longest
 _READY: Final = JobFilter(states=frozenset({JobState.READY}))
-_RECENT: Final = timedelta(hours=1)
+_RECENT_WITHIN: Final = timedelta(hours=1)
 
 
 async def queues_without_progress(store: Store, now: datetime) -> list[Need]:
@@ -36,7 +36,7 @@ async def queues_without_progress(store: Store, now: datetime) -> list[Need]:
         store.pauses(), store.workers(), store.fronts(sorted(tallies), _JOBS_PER_FRONT)
     )
     paused = {pause.queue for pause in pauses if pause.kind is None and pause.args is None}
-    alive = [worker for worker in workers if worker.dead_at is None and now - worker.beat_at <= LEASE]
+    alive = [worker for worker in workers if worker.dead_at is None and now - worker.beat_at <= ASSUMED_LEASE]
     served = {queue for worker in alive if not _is_quiet(worker) for queue in worker.queues}
     oldest: dict[str, datetime] = {}
     for front in fronts:
@@ -48,7 +48,7 @@ async def queues_without_progress(store: Store, now: datetime) -> list[Need]:
             continue
         if queue not in served:
             found.append(_unserved(queue, tally, since, now, workers))
-        elif now - since >= LONG_WAIT:
+        elif now - since >= LONG_WAIT_AFTER:
             found.append(_slow(queue, tally, since, now))
     return found
 
@@ -63,8 +63,8 @@ async def lost_workers(store: Store, now: datetime) -> list[Need]:
     return [
         _lost(worker, now)
         for worker in await store.workers()
-        if (worker.dead_at is None and now - worker.beat_at > LEASE)
-        or (worker.dead_at is not None and worker.phase is not Phase.CLOSED and now - worker.dead_at < _RECENT)
+        if (worker.dead_at is None and now - worker.beat_at > ASSUMED_LEASE)
+        or (worker.dead_at is not None and worker.phase is not Phase.CLOSED and now - worker.dead_at < _RECENT_WITHIN)
     ]
 
 

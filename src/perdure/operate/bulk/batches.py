@@ -28,7 +28,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Reach, Searched
 
 JOBS_PER_BATCH: Final = 200
-LEASE: Final = timedelta(seconds=30)
+BATCH_LEASE: Final = timedelta(seconds=30)
 _REACH: Final = Reach(50_000, timedelta(seconds=1))  # of one batch: no other query waits longer
 _LAST_ID: Final = 2**128 - 1
 
@@ -36,7 +36,7 @@ _LAST_ID: Final = 2**128 - 1
 class BulkBatches:
     """One runner of bulk commands. `runner` is its unique name."""
 
-    def __init__(self, store: Store, runner: str, lease: timedelta = LEASE, size: int = JOBS_PER_BATCH) -> None:
+    def __init__(self, store: Store, runner: str, lease: timedelta = BATCH_LEASE, size: int = JOBS_PER_BATCH) -> None:
         self._store = store
         self._runner = runner
         self._lease = lease

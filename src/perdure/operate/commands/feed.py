@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.operate.audit import By
 from perdure.domain.operate.event_log import (
-    KEEP,
+    DEFAULT_KEEP,
     EventFilter,
     EventLogState,
     EventType,
@@ -65,7 +65,7 @@ class Feed:
         if span is not None and span < timedelta(minutes=1):
             raise ArgumentError("keep", f"must be at least 1m, got {keep!r}")
         known = (await self._store.event_log()).keep
-        return _state(await self._store.switch_event_log(span or known or KEEP, self._with(why)))
+        return _state(await self._store.switch_event_log(span or known or DEFAULT_KEEP, self._with(why)))
 
     async def switch_off(self, *, why: str | None = None) -> FeedState:
         """Stop logging, and delete all logged events; raises ConflictError while there are webhooks."""

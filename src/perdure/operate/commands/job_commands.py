@@ -21,7 +21,7 @@ from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.options import checked_instant
 from perdure.operate.commands.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
-from perdure.operate.desk_base import MOST_AT_ONCE, DeskBase
+from perdure.operate.desk_base import JOBS_PER_COMMAND_LIMIT, DeskBase
 from perdure.operate.records import Changed, Unchanged
 from perdure.operate.wording import listed
 from perdure.storage.records import JobFilter, Page, Reach
@@ -36,26 +36,26 @@ _REACH_OF_COMMANDS: Final = Reach(50_000, timedelta(seconds=1))  # of one batch:
 class JobCommands(DeskBase):
     """The part of the desk that changes jobs."""
 
-    async def requeue(self, which: Which, *, why: str | None = None, limit: int = MOST_AT_ONCE) -> Changed:
+    async def requeue(self, which: Which, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """Requeue finished jobs, with all attempts available again. A filter without states means dead letters."""
         return await self.act(REQUEUE, which, limit=limit, why=why)
 
-    async def cancel(self, which: Which, *, why: str | None = None, limit: int = MOST_AT_ONCE) -> Changed:
+    async def cancel(self, which: Which, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """Cancel jobs: at once if they are not running; a running one is asked to stop."""
         return await self.act(CANCEL, which, limit=limit, why=why)
 
-    async def run_now(self, which: Which, *, why: str | None = None, limit: int = MOST_AT_ONCE) -> Changed:
+    async def run_now(self, which: Which, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """Run parked jobs now, without waiting for their time."""
         return await self.act(RUN_NOW, which, limit=limit, why=why)
 
     async def reschedule(
-        self, which: Which, run_at: datetime, *, why: str | None = None, limit: int = MOST_AT_ONCE
+        self, which: Which, run_at: datetime, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT
     ) -> Changed:
         """Change when parked jobs come back."""
         return await self.act(reschedule_to(checked_instant("run_at", run_at)), which, limit=limit, why=why)
 
     async def mark(
-        self, which: Which, mark: str | None, *, why: str | None = None, limit: int = MOST_AT_ONCE
+        self, which: Which, mark: str | None, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT
     ) -> Changed:
         """Set your own mark on jobs, such as "read", replacing any other; None removes it.
 
@@ -64,11 +64,11 @@ class JobCommands(DeskBase):
         """
         return await self.act(mark_as(mark), which, limit=limit, why=why)
 
-    async def purge(self, which: Which, *, why: str | None = None, limit: int = MOST_AT_ONCE) -> Changed:
+    async def purge(self, which: Which, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """Delete finished jobs with their history, for good. A filter without states means dead letters."""
         return await self.act(PURGE, which, limit=limit, why=why)
 
-    async def delete(self, which: Which, *, why: str | None = None, limit: int = MOST_AT_ONCE) -> Changed:
+    async def delete(self, which: Which, *, why: str | None = None, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """Delete jobs in any state, with their history; a running attempt loses its claim.
 
         Children that are not final are cancelled, "parent job deleted"; finished children stay. A filter without states
@@ -76,7 +76,7 @@ class JobCommands(DeskBase):
         """
         return await self.act(DELETE, which, limit=limit, why=why)
 
-    async def preview(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+    async def preview(self, action: Action, which: Which, *, limit: int = JOBS_PER_COMMAND_LIMIT) -> Changed:
         """What a command would do now; it does not check whether another job holds a unique key."""
         tally = _Tally()
         async for batch in self._batches(action, which, limit, tally):
@@ -86,7 +86,9 @@ class JobCommands(DeskBase):
                 tally.asked.extend(job.id for job in able if job.state is JobState.RUNNING)
         return tally.answer(action, which)
 
-    async def act(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE, why: str | None = None) -> Changed:
+    async def act(
+        self, action: Action, which: Which, *, limit: int = JOBS_PER_COMMAND_LIMIT, why: str | None = None
+    ) -> Changed:
         """Run one of the actions; `why` goes to the audit trail, and is stored with cancelled jobs."""
         by = self.by(why)
         aim = action.aim(which) if isinstance(which, JobFilter) else JobFilter(states=action.possible)
@@ -184,8 +186,8 @@ def _names(which: str | Iterable[str]) -> list[str]:
     names = list(dict.fromkeys([which] if isinstance(which, str) else which))
     if not names:
         raise ArgumentError("id", "must name at least one job")
-    if len(names) > MOST_AT_ONCE:
-        raise ArgumentError("id", f"may name at most {MOST_AT_ONCE} jobs, got {len(names)}: use a filter")
+    if len(names) > JOBS_PER_COMMAND_LIMIT:
+        raise ArgumentError("id", f"may name at most {JOBS_PER_COMMAND_LIMIT} jobs, got {len(names)}: use a filter")
     return names
 
 

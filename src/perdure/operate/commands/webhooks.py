@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.domain.operate.audit import By
-from perdure.domain.operate.event_log import KEEP, LoggedEvent
+from perdure.domain.operate.event_log import DEFAULT_KEEP, LoggedEvent
 from perdure.domain.operate.webhook import DELIVERY, QUEUE, Webhook, WebhookView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.options import checked_name
@@ -76,7 +76,7 @@ class Webhooks:
         by = self._with(why)
         state = await self._store.event_log()
         if not state.is_on:
-            state = await self._store.switch_event_log(KEEP, by)
+            state = await self._store.switch_event_log(DEFAULT_KEEP, by)
         stored = new_secret if secret is None else _checked_secret(secret)
         return _shown(await self._store.save_webhook(made, stored, state.end, by)), new_secret
 

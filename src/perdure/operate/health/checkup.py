@@ -23,11 +23,11 @@ from perdure.storage.operate.diagnosis import Finding, Severity, fine, problem, 
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Overdue, Page
 
-LEASE: Final = timedelta(seconds=30)
+ASSUMED_LEASE: Final = timedelta(seconds=30)
 SKEW_TO_NOTE: Final = timedelta(seconds=2)
 SKEW_TO_MEND: Final = timedelta(seconds=60)
-LONG_WAIT: Final = timedelta(minutes=5)
-LATE: Final = timedelta(minutes=1)
+LONG_WAIT_AFTER: Final = timedelta(minutes=5)
+LATE_AFTER: Final = timedelta(minutes=1)
 _JOBS_SAMPLED: Final = 1_000
 _ITEMS_NAMED: Final = 3
 
@@ -43,7 +43,7 @@ async def repair(store: Store, by: By) -> int:
 class Checkup:
     """One checkup of an open store. `lease` is that of the workers, 30 s by default."""
 
-    def __init__(self, store: Store, clock: Clock, lease: timedelta = LEASE) -> None:
+    def __init__(self, store: Store, clock: Clock, lease: timedelta = ASSUMED_LEASE) -> None:
         self._store = store
         self._clock = clock
         self._lease = lease
@@ -151,13 +151,13 @@ class Checkup:
         longest = min(waiting, key=lambda one: one.since)
         wait = await self._store.now() - longest.since
         seen = f"the oldest ready job waits for {rounded(wait)}, in queue {longest.queue!r}"
-        if wait < LONG_WAIT:
+        if wait < LONG_WAIT_AFTER:
             return [fine("waits", seen)]
         return [warning("waits", seen, "add workers or concurrency, or give that queue more weight")]
 
     async def _overdue(self) -> list[Finding]:
         """Workers make due jobs ready within a second; an overdue job cannot be made ready, or no worker tries."""
-        late = await self._store.overdue(_JOBS_SAMPLED, LATE)
+        late = await self._store.overdue(_JOBS_SAMPLED, LATE_AFTER)
         if not late:
             return [fine("overdue", "no job is parked beyond its time")]
         longest = rounded(await self._store.now() - late[0].due_at)

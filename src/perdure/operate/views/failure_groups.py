@@ -16,7 +16,7 @@ from perdure.storage.operate.failure_groups import GroupRecord, HourOfFailures
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-MOST_GROUPS: Final = 200
+GROUPS_PER_PAGE: Final = 200
 TREND_HOURS: Final = 24
 _HOUR: Final = timedelta(hours=1)
 
@@ -59,7 +59,7 @@ class GroupPage(Struct, frozen=True):
 
 async def groups_page(store: Store, which: JobFilter, limit: int, before: str | None) -> GroupPage:
     """The groups of the dead letters that match."""
-    check_whole("limit", limit, 1, MOST_GROUPS)
+    check_whole("limit", limit, 1, GROUPS_PER_PAGE)
     records = await store.failure_groups(which, limit + 1, None if before is None else _read_place(before))
     shown = records[:limit]
     only_newest = next((record.only_newest for record in records), None)

@@ -14,7 +14,7 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.log_lines import LINES_KEPT
 from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError
-from perdure.operate.desk_base import LONGEST_PAGE, MOST_AT_ONCE, DeskBase, checked_filter
+from perdure.operate.desk_base import JOBS_PER_COMMAND_LIMIT, ROWS_PER_PAGE_LIMIT, DeskBase, checked_filter
 from perdure.operate.masking import shown_child, shown_job, shown_step
 from perdure.operate.records import JobDetail, JobPage, Why
 from perdure.operate.search.parse import parse_search
@@ -73,8 +73,8 @@ class JobViews(DeskBase):
         checked_filter(which)
         if not isinstance(page, Page):
             raise ArgumentError("page", f"must be a Page, as in Page(limit=50), got {page!r}")
-        if not 1 <= page.limit <= LONGEST_PAGE:
-            raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {page.limit}")
+        if not 1 <= page.limit <= ROWS_PER_PAGE_LIMIT:
+            raise ArgumentError("limit", f"must be from 1 to {ROWS_PER_PAGE_LIMIT}, got {page.limit}")
         if page.number is None:
             searched = await self._searched(which, replace(page, limit=page.limit + 1), self._reach)
             found = searched.jobs
@@ -92,20 +92,20 @@ class JobViews(DeskBase):
         known = (await self._found(job_id)).id
         found: list[JobId] = []
         for family in await self._store.families(known):
-            room = MOST_AT_ONCE - len(found)
+            room = JOBS_PER_COMMAND_LIMIT - len(found)
             found += [child.job_id for child in await self._store.children(known, family.key, 0, room)] if room else []
         return found
 
     async def children_of(self, job_id: str, key: str, *, limit: int = 100) -> list[Child]:
         """The first children of one key, in their order, as their parent sees them."""
-        if not 1 <= limit <= LONGEST_PAGE:
-            raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {limit}")
+        if not 1 <= limit <= ROWS_PER_PAGE_LIMIT:
+            raise ArgumentError("limit", f"must be from 1 to {ROWS_PER_PAGE_LIMIT}, got {limit}")
         return [shown_child(child) for child in await self._store.children(await self._id_of(job_id), key, 0, limit)]
 
     async def fates_of(self, job_id: str, key: str, *, limit: int = 1_000) -> list[Child]:
         """The first children of one key without results, errors and warnings: cheap also for many."""
-        if not 1 <= limit <= MOST_AT_ONCE:
-            raise ArgumentError("limit", f"must be from 1 to {MOST_AT_ONCE}, got {limit}")
+        if not 1 <= limit <= JOBS_PER_COMMAND_LIMIT:
+            raise ArgumentError("limit", f"must be from 1 to {JOBS_PER_COMMAND_LIMIT}, got {limit}")
         return list(await self._store.fates(await self._id_of(job_id), key, limit))
 
     async def flows(self, *, limit: int = 50, before: str | None = None) -> FlowPage:
@@ -121,8 +121,8 @@ class JobViews(DeskBase):
         Jobs are named by id. Those without steps, and those that do not exist, are left out.
         """
         wanted = list(dict.fromkeys(as_job_id(job_id) for job_id in ids))
-        if len(wanted) > LONGEST_PAGE:
-            raise ArgumentError("ids", f"may name at most {LONGEST_PAGE} jobs, got {len(wanted)}")
+        if len(wanted) > ROWS_PER_PAGE_LIMIT:
+            raise ArgumentError("ids", f"may name at most {ROWS_PER_PAGE_LIMIT} jobs, got {len(wanted)}")
         found = await self._store.steps(wanted) if wanted else {}
         return {job_id: tuple(map(shown_step, steps)) for job_id, steps in found.items() if steps}
 
@@ -177,6 +177,6 @@ class JobViews(DeskBase):
 
         The oldest due comes first. Between two promotions, a second at most, every job that falls due is listed.
         """
-        if not 1 <= limit <= MOST_AT_ONCE:
-            raise ArgumentError("limit", f"must be from 1 to {MOST_AT_ONCE}, got {limit}")
+        if not 1 <= limit <= JOBS_PER_COMMAND_LIMIT:
+            raise ArgumentError("limit", f"must be from 1 to {JOBS_PER_COMMAND_LIMIT}, got {limit}")
         return await self._store.overdue(limit, parse_duration("by", by))

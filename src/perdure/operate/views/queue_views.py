@@ -18,7 +18,7 @@ from perdure.domain.gate import Pause
 from perdure.domain.jobs.states import PARKED, JobState
 from perdure.domain.operate.statistics import Group, Statistics
 from perdure.domain.worker import WorkerView
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.views.statistics import empty_group, read_statistics, read_trends
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Tally
@@ -60,7 +60,7 @@ async def queue_views(store: Store, span: Duration, cap: int, *, times: bool = T
         store.now(),
     )
     workers = [worker for worker in known if worker.dead_at is None]
-    living = [worker for worker in workers if now - worker.beat_at <= LEASE]
+    living = [worker for worker in workers if now - worker.beat_at <= ASSUMED_LEASE]
     ready = {tally.queue for tally in tallies if tally.queue is not None and tally.state is JobState.READY}
     oldest = await _oldest(store, ready)
     groups = {group.queue: group for group in lately.groups if group.queue is not None}

@@ -18,7 +18,7 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import FINAL, JobState
 from perdure.domain.stored_words import is_known
 from perdure.domain.worker import Phase, WorkerView
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import failed_children
 from perdure.operate.why.parked import held_by, parked
@@ -57,7 +57,7 @@ class _Crew(Struct, frozen=True):
     @classmethod
     def of(cls, job: JobView, workers: Iterable[WorkerView], now: datetime) -> _Crew:
         living = [worker for worker in workers if worker.dead_at is None]
-        beating = tuple(worker for worker in living if now - worker.beat_at <= LEASE)
+        beating = tuple(worker for worker in living if now - worker.beat_at <= ASSUMED_LEASE)
         serving = [worker for worker in living if job.queue in worker.queues]
         awake = [worker for worker in serving if worker in beating]
         claiming = [worker for worker in awake if not _is_quiet(worker)]
@@ -99,7 +99,7 @@ def _about_workers(job: JobView, crew: _Crew) -> Why:
         remedy = Remedy("loud", crew.quiet[0].name, f"Let {crew.quiet[0].name} claim again")
     elif crew.silent:
         answer = "The workers of its queue send no heartbeat."
-        facts = [f"No heartbeat for more than {rounded(LEASE)}: {_names(crew.silent)}."]
+        facts = [f"No heartbeat for more than {rounded(ASSUMED_LEASE)}: {_names(crew.silent)}."]
         advice = f"look whether they hang or lost the network, or {start}"
     else:
         served = sorted({queue for worker in crew.beating for queue in worker.queues})
@@ -140,7 +140,7 @@ async def _running(store: Store, job: JobView, now: datetime) -> Why:
     if job.cancel_requested_at is not None:
         facts.append(f"It was asked to stop at {utc_text(job.cancel_requested_at)}, and has not ended yet.")
     crew = [worker for worker in await store.workers() if worker.name == job.worker]
-    if crew and all(now - worker.beat_at > LEASE for worker in crew):
+    if crew and all(now - worker.beat_at > ASSUMED_LEASE for worker in crew):
         facts.append(f"Its worker is silent for {rounded(now - max(worker.beat_at for worker in crew))}.")
         advice = "any running worker rescues the job once that worker is declared dead: see `perdure doctor`"
     return Why(job=job, answer=f"It is running{since}, on {job.worker}.", facts=tuple(facts), what_to_do=advice)

@@ -45,7 +45,7 @@ OVER_BUDGET: Final = Reason.BUDGET_EXCEEDED.value
 NO_SLOT: Final = Reason.CONCURRENCY_REACHED.value
 CLAIM_LOST: Final = "claim lost"
 
-NEAR: Final = 0.8
+NEAR_SHARE: Final = 0.8
 """From this share of its limit on, a gate is near it."""
 
 _WARNED_LIMIT_STARTS: Final = 5  # of a rate: below, four fifths of it is the limit itself
@@ -74,7 +74,7 @@ def gatekeeper(requests: Sequence[GateRequest], lately: Lately | None = None) ->
 
 def is_near(before: float, after: float, limit: float) -> bool:
     """Whether a gate crossed the warning share by this use: only upwards, so that it is reported once."""
-    mark = NEAR * limit
+    mark = NEAR_SHARE * limit
     return exceeds(mark, before) and not exceeds(mark, after)
 
 

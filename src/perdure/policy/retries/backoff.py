@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 
-from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, parse_duration
 from perdure.errors import SettingsError
 
 
@@ -54,7 +54,7 @@ class Backoff:
         """The wait after a failure that had so many before it; defined, and bounded, for any number."""
         last = len(self.waits) - 1
         start = self.waits[min(failures_before, last)]
-        ceiling = LONGEST if self.cap is None else self.cap
+        ceiling = LONGEST_DURATION if self.cap is None else self.cap
         exponent = failures_before - last
         if exponent <= 0 or self.factor == 1 or not start:
             return min(start, ceiling)

@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final, TypeVar, cast
 
-from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, parse_duration
 from perdure.domain.jobs.verdicts import Pending, Permanent, RetryAfter, Verdict
 from perdure.errors import ArgumentError, SettingsError
 from perdure.policy.failures import lineage
@@ -128,7 +128,7 @@ def retry_after(headers: Mapping[str, str]) -> timedelta | datetime | None:
     """What a Retry-After header asks for: a wait or an instant; None if there is no readable one."""
     text = next((str(value).strip() for name, value in headers.items() if str(name).lower() == "retry-after"), "")
     if _SECONDS.fullmatch(text):
-        return timedelta(seconds=min(float(text), LONGEST.total_seconds()))
+        return timedelta(seconds=min(float(text), LONGEST_DURATION.total_seconds()))
     try:
         instant = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

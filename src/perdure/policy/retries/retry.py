@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.duration import LONGEST_DURATION, Duration, parse_duration
 from perdure.domain.jobs.job import PRIORITIES
 from perdure.domain.jobs.states import Reason
 from perdure.errors import ArgumentError, SettingsError
@@ -184,7 +184,7 @@ class Retry:
 
     def _next(self, failures_before: int, earliest: timedelta, latest: timedelta) -> tuple[timedelta, timedelta]:
         shortest, longest = self.jitter.bounds(self.backoff.wait(failures_before))
-        limit = LONGEST if self.within is None else self.within
+        limit = LONGEST_DURATION if self.within is None else self.within
         return min(earliest + shortest, limit), min(latest + longest, limit)
 
     def _end_after(self, failures_before: int, begins: timedelta) -> Reason | None:

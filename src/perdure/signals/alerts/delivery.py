@@ -36,7 +36,7 @@ from perdure.worker.settings import Queue
 
 RETRY: Final = Retry(attempts=9, backoff=Backoff.exponential("2s", 3, "10m"), jitter=Jitter.ratio(0.2))
 _DELIVERIES_AT_ONCE: Final = 4
-_TIMEOUT: Final = timedelta(seconds=60)
+_DELIVERY_TIMEOUT: Final = timedelta(seconds=60)
 _ERROR_LIMIT_CHARACTERS: Final = 500
 
 
@@ -53,7 +53,7 @@ def serve(app: App) -> None:
         mode=Mode.TASK,
         retry=RETRY,
         queue=ALERT_QUEUE,
-        timeout=_TIMEOUT,
+        timeout=_DELIVERY_TIMEOUT,
     )
     app.serve_own(kind, Queue(ALERT_QUEUE, concurrency=_DELIVERIES_AT_ONCE, reserved=True))
 

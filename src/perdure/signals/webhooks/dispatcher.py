@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from perdure.domain.operate.audit import By
-from perdure.domain.operate.event_log import KEEP, LoggedEvent, read_cursor
+from perdure.domain.operate.event_log import DEFAULT_KEEP, LoggedEvent, read_cursor
 from perdure.domain.operate.webhook import QUEUE, WebhookView
 from perdure.enqueue.counts import EnqueueCounts
 from perdure.errors import ConflictError, EventsGone
@@ -56,7 +56,7 @@ class Dispatcher:
             return hooks
         state = await store.event_log()
         if not state.is_on:
-            state = await store.switch_event_log(KEEP, _CODE)
+            state = await store.switch_event_log(DEFAULT_KEEP, _CODE)
         for webhook in changed:
             await store.save_webhook(webhook, None, state.end, _CODE)
         return await store.webhooks()
@@ -71,7 +71,7 @@ class Dispatcher:
                 await self._skip(store, hook, str(gone))
                 break
             except ConflictError:  # the log was switched off while the webhook was made
-                await store.switch_event_log(KEEP, _CODE)
+                await store.switch_event_log(DEFAULT_KEEP, _CODE)
                 break
             made += await self._store_jobs(store, hook, events)
             if not events:

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from perdure.surfaces.access.requests.visit import Visit
 
 PROBLEM: Final = "application/problem+json"
-_SERVER_ERROR: Final = -32_000  # JSON-RPC leaves this code to servers
+_SERVER_ERROR_CODE: Final = -32_000  # JSON-RPC leaves this code to servers
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>{title} · perdure</title>{head}</head>
@@ -69,7 +69,7 @@ def problem(status: int, title: str, detail: str, headers: Mapping[str, str] | N
 
 def rpc_error(refused: Refused) -> Response:
     """The same for clients of agents, which show only JSON-RPC errors."""
-    error = {"code": _SERVER_ERROR, "message": refused.detail, "data": {"status": refused.status}}
+    error = {"code": _SERVER_ERROR_CODE, "message": refused.detail, "data": {"status": refused.status}}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     return Response(msgspec.json.encode(body), refused.status, refused.headers, "application/json")
 

@@ -36,7 +36,7 @@ PROBES: Final = frozenset({"/healthz", "/readyz"})
 _STATIC: Final = "/static/"
 _LOGIN: Final = "/login"
 _LOGOUT: Final = "/logout"
-_POLICY_VIOLATION: Final = 1008
+_POLICY_VIOLATION_CODE: Final = 1008
 _SHOW_ONE: Final = "This needs a token: send Authorization: Bearer pdr_…; create a token with `perdure token create`."
 
 
@@ -50,7 +50,7 @@ class AccessMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION_CODE})
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)

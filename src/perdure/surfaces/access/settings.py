@@ -18,7 +18,7 @@ from perdure.surfaces.access.requests.authority import read_authority
 UNIX: Final = "unix"
 """The entry of `proxies` for a proxy that connects over a Unix socket."""
 
-_SHORTEST_BODY: Final = 1_024
+_LEAST_BODY_LIMIT_BYTES: Final = 1_024
 _PREFIX: Final = "PERDURE_DESK_"
 _WORDS: Final = {
     "1": True,
@@ -72,7 +72,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
         for field in ("session_lifetime", "login_window"):
             if getattr(self, field) < timedelta(seconds=1):
                 raise SettingsError(f"access.{field}", f"must be at least 1s, got {getattr(self, field)}")
-        _check_number("largest_body", self.largest_body, _SHORTEST_BODY)
+        _check_number("largest_body", self.largest_body, _LEAST_BODY_LIMIT_BYTES)
         _check_number("login_failures", self.login_failures, 1)
         _check_number("login_failures_of_all", self.login_failures_of_all, 1)
         force_setattr(self, "hosts", tuple(_checked_host(name) for name in _names("hosts", self.hosts)))

@@ -16,7 +16,7 @@ from perdure.surfaces.api.problems import HttpError
 from perdure.surfaces.api.route import Route
 from perdure.surfaces.api.wanted import TIME, is_time, refusal
 
-LARGEST_BODY: Final = 1024 * 1024
+BODY_LIMIT_BYTES: Final = 1024 * 1024
 _JSON: Final = "application/json"
 
 T = TypeVar("T", bound=Struct)
@@ -83,13 +83,13 @@ async def read_body(request: Request, wanted: type[T], given: dict[str, Any]) ->
 
 async def _bytes(request: Request) -> bytes:
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > LARGEST_BODY:
+    if announced.isdigit() and int(announced) > BODY_LIMIT_BYTES:
         raise _too_large()
     data = bytearray()
     try:
         async for chunk in request.stream():
             data += chunk
-            if len(data) > LARGEST_BODY:
+            if len(data) > BODY_LIMIT_BYTES:
                 raise _too_large()
     except ClientDisconnect:
         raise HttpError(400, "syntax", "the body ended early") from None
@@ -97,7 +97,7 @@ async def _bytes(request: Request) -> bytes:
 
 
 def _too_large() -> HttpError:
-    return HttpError(413, "too-large", f"the body has more than {LARGEST_BODY:,} bytes: send less at once")
+    return HttpError(413, "too-large", f"the body has more than {BODY_LIMIT_BYTES:,} bytes: send less at once")
 
 
 def _is_list(kind: Any) -> bool:

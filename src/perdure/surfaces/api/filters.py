@@ -17,8 +17,8 @@ from perdure.storage.records import JobFilter
 from perdure.surfaces.api.route import Given
 from perdure.surfaces.api.values import Instant
 
-_MARK: Final = 8  # characters that identify a list
-_LONGEST_CURSOR: Final = 500
+_LIST_MARK_CHARACTERS: Final = 8  # characters that identify a list
+_CURSOR_LIMIT_CHARACTERS: Final = 500
 
 
 class Filter(Given, frozen=True, kw_only=True):
@@ -93,17 +93,17 @@ def read_cursor(listed: object, cursor: str | None) -> str | None:
     """The place that a cursor points to; refuses the cursor of another list."""
     if cursor is None:
         return None
-    if len(cursor) > _LONGEST_CURSOR:
+    if len(cursor) > _CURSOR_LIMIT_CHARACTERS:
         raise _refused(f"has {len(cursor)} characters")
     try:
         text = base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
         raise _refused(f"is not a cursor: {cursor[:80]!r}") from None
-    if len(text) <= _MARK:
+    if len(text) <= _LIST_MARK_CHARACTERS:
         raise _refused(f"is not a cursor: {cursor[:80]!r}")
-    if text[:_MARK] != _mark(listed):
+    if text[:_LIST_MARK_CHARACTERS] != _mark(listed):
         raise _refused("belongs to another list or filter")
-    return text[_MARK:]
+    return text[_LIST_MARK_CHARACTERS:]
 
 
 def _refused(problem: str) -> ArgumentError:
@@ -111,4 +111,6 @@ def _refused(problem: str) -> ArgumentError:
 
 
 def _mark(listed: object) -> str:
-    return hashlib.blake2b(msgspec.json.encode(listed, order="sorted"), digest_size=_MARK // 2).hexdigest()
+    return hashlib.blake2b(
+        msgspec.json.encode(listed, order="sorted"), digest_size=_LIST_MARK_CHARACTERS // 2
+    ).hexdigest()

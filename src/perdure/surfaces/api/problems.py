@@ -30,9 +30,9 @@ from perdure.surfaces.access.answers import Refused
 from perdure.surfaces.server.live import TooManyStreams
 
 MEDIA_TYPE: Final = "application/problem+json"
-RETRY_AFTER: Final = 2  # seconds
+RETRY_AFTER_SECONDS: Final = 2
 _URN: Final = "urn:perdure:problem:"
-_LONGEST_ECHO: Final = 200
+_ECHO_LIMIT_CHARACTERS: Final = 200
 
 _log = logging.getLogger("perdure.api")
 
@@ -99,14 +99,14 @@ def problem_of(
         return _problem(error.status, "access", error.detail, instance), error.headers
     for kind, status, word in _STATUSES:
         if isinstance(error, kind):
-            headers = {"retry-after": str(RETRY_AFTER)} if status in {429, 503, 504} else {}
+            headers = {"retry-after": str(RETRY_AFTER_SECONDS)} if status in {429, 503, 504} else {}
             field = error.field if isinstance(error, ArgumentError) else None
             name = None if field is None else field.partition("[")[0].partition(".")[0]
             value = UNSET if name is None or given is None or name not in given else _echo(name, given[name])
             return _problem(status, word, str(error), instance, field=field, value=value), headers
     if isinstance(error, TimeoutError):
         detail = "the database did not answer in time: ask for less, or again later"
-        return _problem(504, "timeout", detail, instance), {"retry-after": str(RETRY_AFTER)}
+        return _problem(504, "timeout", detail, instance), {"retry-after": str(RETRY_AFTER_SECONDS)}
     _log.error("a request to %s failed", instance, exc_info=error)
     return _problem(500, "internal", "the desk failed on this request; its log says how", instance), {}
 
@@ -136,4 +136,4 @@ def _echo(field: str, value: Any) -> Any:
         return MASK
     shown = redact_value(value)
     text = shown if isinstance(shown, str) else repr(shown)
-    return shown if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    return shown if len(text) <= _ECHO_LIMIT_CHARACTERS else f"{text[:_ECHO_LIMIT_CHARACTERS]}…"

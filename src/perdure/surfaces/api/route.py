@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q")
 B = TypeVar("B")
-_ALWAYS: Final = (400, 401, 403, 421, 422, 429, 500, 503, 504)
-_WITH_BODY: Final = (412, 413, 415)
+_STATUSES_OF_EVERY_ROUTE: Final = (400, 401, 403, 421, 422, 429, 500, 503, 504)
+_STATUSES_OF_BODIES: Final = (412, 413, 415)
 
 
 class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,9 +113,9 @@ class Route(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def errors(self) -> tuple[int, ...]:
         """The status codes of its possible errors."""
-        found = set(_ALWAYS)
+        found = set(_STATUSES_OF_EVERY_ROUTE)
         if self.request is not None:
-            found.update(_WITH_BODY)
+            found.update(_STATUSES_OF_BODIES)
         if self.parameters or self.seeks:
             found.add(404)
         if self.conflicts:

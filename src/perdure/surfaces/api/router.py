@@ -25,7 +25,7 @@ from perdure.surfaces.server.requests import desk_of, site_of
 
 BASE: Final = "/api/v1"
 _ABOVE: Final = BASE.count("/")
-_LIMIT: Final = 30.0  # seconds for a whole request; each query has a limit of its own
+_REQUEST_LIMIT_SECONDS: Final = 30.0  # seconds for a whole request; each query has a limit of its own
 _JSON: Final = "application/json"
 
 
@@ -62,7 +62,7 @@ class ApiRouter:
             call.query = read_query(request, route.query, given)
         if route.request is not None:
             call.body = await read_body(request, route.request, given)
-        async with asyncio.timeout(_LIMIT):
+        async with asyncio.timeout(_REQUEST_LIMIT_SECONDS):
             await site.backing.store()
             call.desk = desk_of(request)
             turn = self._turns.of(route.tag, *path.values()) if route.guarded else nullcontext()

@@ -14,7 +14,7 @@ _KNOWN_ELSEWHERE: Final = {  # words of other tools
     "run": "perdure worker",
     "start": "perdure worker",
 }
-_MOST_SUGGESTED: Final = 3  # commands that a hint writes out
+_COMMANDS_SUGGESTED: Final = 3  # commands that a hint writes out
 
 
 def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
@@ -29,7 +29,7 @@ def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
     paths = [path for path, _ in _commands(root) if path.split()[-1] == word]
     if not paths and word in _KNOWN_ELSEWHERE:
         paths = [_KNOWN_ELSEWHERE[word]]
-    if len(paths) > _MOST_SUGGESTED:
+    if len(paths) > _COMMANDS_SUGGESTED:
         others = ", ".join(path.split()[1] for path in paths[1:])
         return f"Did you mean: {paths[0]}? Other groups with {word}: {others}"
     return f"Did you mean: {' or '.join(paths)}" if paths else None

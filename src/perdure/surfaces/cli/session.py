@@ -19,7 +19,7 @@ from perdure.surfaces.cli.project import database_url
 Result = TypeVar("Result")
 
 SOURCE: Final = "cli"
-TIME_LIMIT: Final = timedelta(seconds=10)
+QUERY_TIME_LIMIT: Final = timedelta(seconds=10)
 """How long a query of a command may take; a list that must scan jobs stops after half a second."""
 
 
@@ -28,7 +28,7 @@ def with_desk(url: str | None, work: Callable[[Desk], Awaitable[Result]]) -> Res
 
     async def at_the_desk(store: Store) -> Result:
         await store.check_schema()
-        return await work(Desk(store, actor(), SOURCE, time_limit=TIME_LIMIT))
+        return await work(Desk(store, actor(), SOURCE, time_limit=QUERY_TIME_LIMIT))
 
     return with_store(url, at_the_desk)
 

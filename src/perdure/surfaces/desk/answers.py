@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 T = TypeVar("T")
-FRESH_FOR: Final = 1.0  # seconds
+ANSWER_FRESH_SECONDS: Final = 1.0
 
 
 class _Kept(Struct):
@@ -23,7 +23,7 @@ class _Kept(Struct):
 class Answers:
     """A short-lived cache of query results."""
 
-    def __init__(self, fresh_for: float = FRESH_FOR) -> None:
+    def __init__(self, fresh_for: float = ANSWER_FRESH_SECONDS) -> None:
         self._fresh_for = fresh_for
         self._kept: dict[Hashable, _Kept] = {}
 

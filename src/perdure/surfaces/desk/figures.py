@@ -14,7 +14,7 @@ from perdure.surfaces.desk.charts import Line, series, sparkline
 from perdure.surfaces.desk.view.numbers import short_number, short_span
 
 _SMALLEST_SHARE: Final = 0.05  # up to this share a failure trend stays near the baseline
-_SMALLEST_TIME: Final = 0.01  # seconds
+_LEAST_SCALE_SECONDS: Final = 0.01
 
 
 class Figures(Struct, frozen=True):
@@ -53,12 +53,12 @@ class Figures(Struct, frozen=True):
     def wait_trend(self) -> Markup:
         """The 95th percentile of waits."""
         waits = [point.wait.p95 for point in self.points]
-        return sparkline(waits, label="wait, 95th percentile", colour="waiting", least=_SMALLEST_TIME)
+        return sparkline(waits, label="wait, 95th percentile", colour="waiting", least=_LEAST_SCALE_SECONDS)
 
     def run_trend(self) -> Markup:
         """The 95th percentile of run times."""
         runs = [point.run.p95 for point in self.points]
-        return sparkline(runs, label="run time, 95th percentile", colour="ready", least=_SMALLEST_TIME)
+        return sparkline(runs, label="run time, 95th percentile", colour="ready", least=_LEAST_SCALE_SECONDS)
 
     def throughput(self) -> Markup:
         """Finished jobs and failed attempts per second, or per minute if they are few."""
@@ -92,7 +92,7 @@ class Figures(Struct, frozen=True):
             Line(name="p95", values=[one.p95 for one in times], colour=colour),
             Line(name="p50", values=[one.p50 for one in times], colour="ok"),
         ]
-        return self._series(heading, lines, short_span, _SMALLEST_TIME)
+        return self._series(heading, lines, short_span, _LEAST_SCALE_SECONDS)
 
     def _series(self, heading: str, lines: Sequence[Line], unit: Callable[[float], str], least: float) -> Markup:
         return series(

@@ -27,8 +27,8 @@ from perdure.surfaces.desk.static_files import StaticFiles, reads_gzip
 from perdure.surfaces.desk.view import documents, numbers, states, text, times, tracebacks
 from perdure.surfaces.desk.visit import SAID, SPANS, Visit
 
-_SMALLEST_PACKED: Final = 500  # bytes
-_BADGES_FOR: Final = 3.0  # seconds
+_COMPRESSED_BEYOND_CHARACTERS: Final = 500  # bytes
+_BADGES_FRESH_SECONDS: Final = 3.0
 _THEMES: Final = ("light", "dark")
 
 
@@ -97,7 +97,7 @@ class Frame:
             }
         ).encode("utf-8", "replace")
         headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding, Cookie, Perdure-Part"}
-        if reads_gzip(visit.request) and len(html) > _SMALLEST_PACKED:
+        if reads_gzip(visit.request) and len(html) > _COMPRESSED_BEYOND_CHARACTERS:
             html = gzip.compress(html, 6)
             headers["Content-Encoding"] = "gzip"
         response = Response(html, status, headers, "text/html; charset=utf-8")
@@ -108,7 +108,7 @@ class Frame:
     async def _badges(self, visit: Visit) -> Badges:
         """The figures of the rail; an error page has none."""
         try:
-            return await self.answers.get("badges", lambda: count_badges(visit.desk), _BADGES_FOR)
+            return await self.answers.get("badges", lambda: count_badges(visit.desk), _BADGES_FRESH_SECONDS)
         except PerdureError:
             return Badges()
 

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from perdure.domain.jobs.states import JobState
 from perdure.operate.desk import Desk
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.storage.records import JobFilter
 
 _DEAD: Final = JobFilter(states=frozenset({JobState.DEAD}))
-_MOST_COUNTED: Final = 1_000
-_MOST_ASKED: Final = 200
+_JOBS_COUNTED: Final = 1_000
+_APPROVALS_COUNTED: Final = 200
 
 
 class RailEntry(Struct, frozen=True):
@@ -61,14 +61,14 @@ Badges = dict[str, Badge]
 async def count_badges(desk: Desk) -> Badges:
     """The figures of the rail. Their queries are bounded, however many jobs there are."""
     dead, asking, workers, now, schedules, opened = await asyncio.gather(
-        desk.count(_DEAD, cap=_MOST_COUNTED),
-        desk.approvals(most=_MOST_ASKED),
+        desk.count(_DEAD, cap=_JOBS_COUNTED),
+        desk.approvals(most=_APPROVALS_COUNTED),
         desk.workers(),
         desk.now(),
         desk.calendar.schedules(),
         desk.alerts.open(),
     )
-    living = [one for one in workers if one.dead_at is None and now - one.beat_at <= LEASE]
+    living = [one for one in workers if one.dead_at is None and now - one.beat_at <= ASSUMED_LEASE]
     badges = {"workers": Badge(len(living)), "schedules": Badge(len(schedules))}
     if opened:
         badges["alerts"] = Badge(len(opened), hot=True)

@@ -19,7 +19,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
 }
 _FOREVER: Final = "public, max-age=31536000, immutable"
-_HASH_LENGTH: Final = 12
+_HASH_CHARACTERS: Final = 12
 
 
 class StaticFile(Struct, frozen=True):
@@ -67,6 +67,6 @@ def _walk(folder: Traversable, path: str) -> Iterable[tuple[str, StaticFile]]:
         stem, _, ending = entry.name.rpartition(".")
         if ending in _TYPES:
             body = entry.read_bytes()
-            mark = hashlib.sha256(body).hexdigest()[:_HASH_LENGTH]
+            mark = hashlib.sha256(body).hexdigest()[:_HASH_CHARACTERS]
             packed = gzip.compress(body, 9, mtime=0)
             yield f"{path}{entry.name}", StaticFile(f"{path}{stem}.{mark}.{ending}", _TYPES[ending], body, packed)

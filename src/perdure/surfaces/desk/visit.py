@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SPANS: Final = {"1h": "1 h", "1d": "1 d", "7d": "7 d"}
 SAID: Final = "perdure_said"  # the cookie that carries one sentence to the next page
-_LONGEST_WHY: Final = 500
-_LONGEST_SAID: Final = 600
-_SAID_FOR: Final = 30  # seconds
+_WHY_LIMIT_CHARACTERS: Final = 500
+_SENTENCE_LIMIT_CHARACTERS: Final = 600
+_SENTENCE_KEPT_SECONDS: Final = 30
 
 
 class Visit:
@@ -93,8 +93,8 @@ class Visit:
     def why(self) -> str:
         """The caller's reason for a command."""
         why = self.field("why").strip()
-        if len(why) > _LONGEST_WHY:
-            raise ArgumentError("why", f"has {len(why)} characters, {_LONGEST_WHY} are allowed")
+        if len(why) > _WHY_LIMIT_CHARACTERS:
+            raise ArgumentError("why", f"has {len(why)} characters, {_WHY_LIMIT_CHARACTERS} are allowed")
         return why
 
     def url(self, path: str, query: Mapping[str, Any] | None = None, **more: Any) -> str:
@@ -139,8 +139,8 @@ class Visit:
         self.frame.answers.forget()
         response = RedirectResponse(self.url(back), 303)
         prefix = self.request.scope.get("root_path", "") or "/"
-        said = urlencode({"": sentence[:_LONGEST_SAID]})[1:]
-        response.set_cookie(SAID, said, max_age=_SAID_FOR, path=prefix, httponly=True, samesite="strict")
+        said = urlencode({"": sentence[:_SENTENCE_LIMIT_CHARACTERS]})[1:]
+        response.set_cookie(SAID, said, max_age=_SENTENCE_KEPT_SECONDS, path=prefix, httponly=True, samesite="strict")
         return response
 
 

@@ -21,9 +21,9 @@ from perdure.surfaces.mcp.ground import Ground
 from perdure.surfaces.mcp.server import make_server
 from perdure.surfaces.mcp.sessions import CallersSessions
 
-MOST_SESSIONS: Final = 200
-MOST_OF_ONE: Final = 20
-_IDLE: Final = timedelta(minutes=30)
+SESSIONS_LIMIT: Final = 200
+SESSIONS_PER_CALLER: Final = 20
+_IDLE_SESSION_TIMEOUT: Final = timedelta(minutes=30)
 _SESSION: Final = "mcp-session-id"
 
 
@@ -33,7 +33,7 @@ class McpEndpoint:
     def __init__(self, ground: Ground) -> None:
         self._server = make_server(ground)  # slow, so not during a request
         self._sessions: StreamableHTTPSessionManager | None = None
-        self._callers = CallersSessions(MOST_OF_ONE)
+        self._callers = CallersSessions(SESSIONS_PER_CALLER)
         self._holding: asyncio.Task[None] | None = None
         self._is_open = asyncio.Event()
         self._stop = asyncio.Event()
@@ -87,7 +87,10 @@ class McpEndpoint:
 
     async def _hold(self) -> None:
         self._server.streamable_http_app(  # makes a session manager, which can run only once
-            session_idle_timeout=_IDLE.total_seconds(), max_sessions=MOST_SESSIONS, transport_security=None, host=""
+            session_idle_timeout=_IDLE_SESSION_TIMEOUT.total_seconds(),
+            max_sessions=SESSIONS_LIMIT,
+            transport_security=None,
+            host="",
         )
         self._sessions = self._server.session_manager
         try:

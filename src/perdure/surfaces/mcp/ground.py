@@ -31,10 +31,10 @@ Ask = Context[Any, Any]
 
 Result = TypeVar("Result", bound=BaseModel)
 
-TIME_LIMIT: Final = timedelta(seconds=5)
+QUERY_TIME_LIMIT: Final = timedelta(seconds=5)
 """How long a query may take."""
 
-_TIMES_TEXT: Final = 4  # names and figures around the text of jobs
+_ANSWER_FACTOR: Final = 4  # names and figures around the text of jobs
 
 
 class Ground:
@@ -47,7 +47,7 @@ class Ground:
         *,
         kinds: Registry | None = None,
         at_terminal: Caller | None = None,
-        time_limit: timedelta = TIME_LIMIT,
+        time_limit: timedelta = QUERY_TIME_LIMIT,
     ) -> None:
         self.settings = settings
         self.kinds = kinds
@@ -83,7 +83,7 @@ class Ground:
 
     def sized(self, answer: Result) -> Result:
         """The answer, unless it is too large for an agent to read."""
-        most = _TIMES_TEXT * self.settings.answer_characters
+        most = _ANSWER_FACTOR * self.settings.answer_characters
         if (size := len(answer.model_dump_json())) > most:
             raise ToolError(f"the answer has {size:,} characters, {most:,} are allowed: ask for less (limit, search)")
         return answer

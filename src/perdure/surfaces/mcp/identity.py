@@ -18,7 +18,7 @@ from perdure.domain.operate.access import Scope
 from perdure.surfaces.access.caller import Caller, caller_of
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_CLIENT_NAME: Final = 60
+_CLIENT_NAME_LIMIT_CHARACTERS: Final = 60
 _UNKNOWN: Final = "unknown"
 
 
@@ -56,5 +56,7 @@ def user_at_terminal(*, commands: bool) -> Caller:
 def _client(context: Context[Any, Any]) -> str:
     """The agent's own name, in characters that cannot imitate another part of the actor."""
     params = context.session.client_params
-    word = _ODD.sub("-", params.client_info.name)[:_LONGEST_CLIENT_NAME].strip("-") if params is not None else ""
+    word = (
+        _ODD.sub("-", params.client_info.name)[:_CLIENT_NAME_LIMIT_CHARACTERS].strip("-") if params is not None else ""
+    )
     return word or _UNKNOWN

@@ -23,7 +23,7 @@ from perdure.surfaces.mcp.tools.jobs import JobTools
 OVERVIEW: Final = "perdure://overview"
 JOB: Final = "perdure://job/{job}"
 _JSON: Final = "application/json"
-_MOST_WRONG: Final = 5
+_FIELDS_NAMED: Final = 5
 
 
 class AgentServer(MCPServer[Any]):
@@ -110,10 +110,10 @@ def _odd(arguments: Mapping[str, Any], takes: Sequence[str]) -> str:
     """
     odd = [each for each in arguments if each not in takes]
     there = f"it takes {', '.join(takes)}" if takes else "it takes none"
-    return f"{', '.join(map(repr, odd[:_MOST_WRONG]))}: {there}" if odd else ""
+    return f"{', '.join(map(repr, odd[:_FIELDS_NAMED]))}: {there}" if odd else ""
 
 
 def _wrong(tool: str, error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    named = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:_MOST_WRONG])
+    named = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:_FIELDS_NAMED])
     return sentence(f"{tool} cannot be called like this. {'; '.join(named)}")

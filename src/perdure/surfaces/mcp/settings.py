@@ -9,8 +9,8 @@ from msgspec import Struct
 from perdure.errors import SettingsError
 
 _MOST_JOBS: Final = 10_000
-_SHORTEST_ANSWER: Final = 4_000
-_LONGEST_ANSWER: Final = 1_000_000
+_LEAST_ANSWER_CHARACTERS: Final = 4_000
+_MOST_ANSWER_CHARACTERS: Final = 1_000_000
 
 
 class McpSettings(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class McpSettings(Struct, frozen=True, kw_only=True):
         if not isinstance(self.commands, bool):
             raise SettingsError("mcp.commands", f"must be True or False, got {self.commands!r:.100}")
         _check("jobs_per_call", self.jobs_per_call, 1, _MOST_JOBS)
-        _check("answer_characters", self.answer_characters, _SHORTEST_ANSWER, _LONGEST_ANSWER)
+        _check("answer_characters", self.answer_characters, _LEAST_ANSWER_CHARACTERS, _MOST_ANSWER_CHARACTERS)
 
 
 def _check(field: str, value: object, least: int, most: int) -> None:

@@ -18,7 +18,7 @@ from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.time_limits import limited
 
-_REST: Final = 1.0  # seconds between two attempts to open a database
+_WAIT_AFTER_FAILURE_SECONDS: Final = 1.0  # seconds between two attempts to open a database
 _OPEN_TIMEOUT: Final = timedelta(seconds=2)
 _ASK_INTERVAL_SECONDS: Final = 5.0
 _TOLD: Final = "it was started with --read-only or the setting read_only"
@@ -54,7 +54,7 @@ class Backing:
         if (opened := self._stores.current()) is not None:
             await self._ask(opened.store)
             return opened.store
-        if self._failed is not None and self._clock.monotonic() - self._failed[0] < _REST:
+        if self._failed is not None and self._clock.monotonic() - self._failed[0] < _WAIT_AFTER_FAILURE_SECONDS:
             raise StoreUnavailable(str(self._failed[1])) from self._failed[1]
         try:
             store = (await self._stores.here()).store

@@ -21,9 +21,9 @@ from perdure.operate.desk import Desk
 from perdure.surfaces.server.live import (
     CHECK_INTERVAL_SECONDS,
     END,
-    HEARTBEAT,
+    HEARTBEAT_SECONDS,
     LONGEST_STREAM_SECONDS,
-    RECONNECT,
+    RECONNECT_MS,
     Check,
     LiveHub,
     Stream,
@@ -32,7 +32,7 @@ from perdure.surfaces.server.live import (
 )
 
 LOOK_INTERVAL_SECONDS: Final = 0.5
-_BATCH: Final = 500
+_EVENTS_PER_READ: Final = 500
 
 
 class EventReads:
@@ -52,7 +52,7 @@ class EventReads:
         return await asyncio.shield(self._asked[cursor][1])
 
     async def _ask(self, cursor: str) -> EventPage:
-        return await (await self._desk()).feed.events(cursor, limit=_BATCH)
+        return await (await self._desk()).feed.events(cursor, limit=_EVENTS_PER_READ)
 
 
 class EventStream:
@@ -73,7 +73,7 @@ class EventStream:
 
     async def _read(self, stream: Stream) -> AsyncIterator[bytes]:
         begun = checked = spoken = self._clock.monotonic()
-        yield f"retry: {RECONNECT}\nid: {self._cursor}\n\n".encode()
+        yield f"retry: {RECONNECT_MS}\nid: {self._cursor}\n\n".encode()
         while not stream.is_closed and (now := self._clock.monotonic()) - begun < LONGEST_STREAM_SECONDS:
             if now - checked >= CHECK_INTERVAL_SECONDS:
                 checked = now
@@ -85,7 +85,7 @@ class EventStream:
             except (EventsGone, ConflictError) as gone:  # the log was switched off, which deletes its events
                 yield sse("gone", msgspec.json.encode({"error": str(gone)}))
                 return
-            if said or now - spoken >= HEARTBEAT:
+            if said or now - spoken >= HEARTBEAT_SECONDS:
                 spoken = now
                 yield said or f"id: {self._cursor}\n\n".encode()
             if not more:

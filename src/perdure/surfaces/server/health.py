@@ -34,8 +34,8 @@ from perdure.surfaces.access.settings import AccessSettings
 from perdure.surfaces.server.backing import Backing
 from perdure.surfaces.server.health_settings import Check, Condition, HealthSettings
 
-_FRESH: Final = 1.0  # seconds for which an answer is reused
-_LIMIT: Final = 2.0  # seconds for all queries together
+_ANSWER_FRESH_SECONDS: Final = 1.0  # seconds for which an answer is reused
+_QUERIES_LIMIT_SECONDS: Final = 2.0  # seconds for all queries together
 _PROXIES_OF_NOBODY: Final = AccessSettings()
 _ELSEWHERE: Final = "failed: ask on the machine of the desk why"
 
@@ -78,21 +78,23 @@ class Health:
     async def readiness(self) -> Readiness:
         """Run all checks, unless the last run was within a second."""
         async with self._asking:
-            if self._last is None or self._clock.monotonic() - self._last[0] >= _FRESH:
+            if self._last is None or self._clock.monotonic() - self._last[0] >= _ANSWER_FRESH_SECONDS:
                 self._last = self._clock.monotonic(), await self._look()
             return self._last[1]
 
     async def _look(self) -> Readiness:
         checks = [*self._disk(), *[await _looked(look) for look in self._settings.checks]]
         try:
-            async with asyncio.timeout(_LIMIT):
+            async with asyncio.timeout(_QUERIES_LIMIT_SECONDS):
                 store = await self._backing.store()
                 looks = (self._database, self._workers, self._queues, self._failures)
                 checks = [*[await look(store) for look in looks], *checks]
         except StoreError as error:
             checks.insert(0, _Error("database", Condition.FAILED, str(error)))
         except TimeoutError:
-            checks.insert(0, Check("database", Condition.FAILED, f"does not answer within {_LIMIT:g} s"))
+            checks.insert(
+                0, Check("database", Condition.FAILED, f"does not answer within {_QUERIES_LIMIT_SECONDS:g} s")
+            )
         return Readiness(max((check.status for check in checks), key=list(Condition).index), tuple(checks))
 
     async def _database(self, store: Store) -> Check:
@@ -139,10 +141,10 @@ async def _looked(look: Callable[[], Awaitable[Check]]) -> Check:
     """Run one of the user's checks. If it raises or takes too long, it has failed; the others are still shown."""
     name = getattr(look, "__name__", "check")
     try:
-        async with asyncio.timeout(_LIMIT):
+        async with asyncio.timeout(_QUERIES_LIMIT_SECONDS):
             return await look()
     except TimeoutError:
-        return Check(name, Condition.FAILED, f"does not answer within {_LIMIT:g} s")
+        return Check(name, Condition.FAILED, f"does not answer within {_QUERIES_LIMIT_SECONDS:g} s")
     except Exception as error:  # noqa: BLE001 - the probe gets an answer even if a check fails
         return _Error(name, Condition.FAILED, f"{type(error).__name__}: {error}")
 

@@ -34,13 +34,13 @@ from perdure.operate.desk import Desk
 from perdure.policy.retries.jitter import Jitter
 
 INTERVAL: Final = timedelta(seconds=1)
-MOST_STREAMS: Final = 100
-MOST_TOPICS: Final = 10  # of one stream
-HEARTBEAT: Final = 15.0
+STREAMS_LIMIT: Final = 100
+TOPICS_PER_STREAM: Final = 10  # of one stream
+HEARTBEAT_SECONDS: Final = 15.0
 CHECK_INTERVAL_SECONDS: Final = 2.0  # between two checks of a reader's access
 LONGEST_STREAM_SECONDS: Final = 600.0
 STALLED_SECONDS: Final = 60.0
-RECONNECT: Final = 2_000  # milliseconds that a browser waits before it reconnects
+RECONNECT_MS: Final = 2_000  # milliseconds that a browser waits before it reconnects
 AWAY: Final = "away"
 BACK: Final = "back"
 EVENT_STREAM: Final = "text/event-stream"
@@ -113,7 +113,7 @@ class LiveHub(Loop[int]):
         desk: Callable[[], Awaitable[Desk]],
         encode: Callable[[Any], bytes] = msgspec.json.encode,
         *,
-        most_streams: int = MOST_STREAMS,
+        most_streams: int = STREAMS_LIMIT,
         clock: Clock | None = None,
     ) -> None:
         super().__init__(emitter)
@@ -138,7 +138,7 @@ class LiveHub(Loop[int]):
         """
         if self._is_closed or len(self._streams) >= self._most_streams:
             raise TooManyStreams(f"{len(self._streams)} streams are open, {self._most_streams} are allowed: close some")
-        stream = Stream(tuple(topics)[:MOST_TOPICS])
+        stream = Stream(tuple(topics)[:TOPICS_PER_STREAM])
         for topic in stream.topics:
             if (message := self._last.get(topic.key)) is not None:
                 stream.put(topic.key, message)
@@ -150,7 +150,7 @@ class LiveHub(Loop[int]):
     async def read(self, stream: Stream, may_read: Check) -> AsyncIterator[bytes]:
         """The stream as bytes, until it is closed, reaches its maximum age, or the reader loses access."""
         begun = checked = spoken = self._clock.monotonic()
-        yield f"retry: {RECONNECT}\n\n".encode()
+        yield f"retry: {RECONNECT_MS}\n\n".encode()
         while self._clock.monotonic() - begun < LONGEST_STREAM_SECONDS:
             waiting = await stream.next(CHECK_INTERVAL_SECONDS)
             now = self._clock.monotonic()
@@ -161,7 +161,7 @@ class LiveHub(Loop[int]):
                 if not await may_read():
                     yield END
                     return
-            if waiting or now - spoken >= HEARTBEAT:
+            if waiting or now - spoken >= HEARTBEAT_SECONDS:
                 spoken = now
                 yield waiting or b": heartbeat\n\n"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-_AGAIN: Final = 3  # seconds
+_RETRY_AFTER_SECONDS: Final = 3
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{again}">
 <meta name="viewport" content="width=device-width"><title>No answer from the database · perdure</title></head>
@@ -18,5 +18,7 @@ _PAGE: Final = """<!doctype html>
 
 def outage_page(problem: str) -> Response:
     """The page, with status 503 and Retry-After for programs."""
-    headers = {"retry-after": str(_AGAIN), "cache-control": "no-store", "perdure-away": "database"}
-    return Response(_PAGE.format(again=_AGAIN, problem=escape(problem)), 503, headers, "text/html; charset=utf-8")
+    headers = {"retry-after": str(_RETRY_AFTER_SECONDS), "cache-control": "no-store", "perdure-away": "database"}
+    return Response(
+        _PAGE.format(again=_RETRY_AFTER_SECONDS, problem=escape(problem)), 503, headers, "text/html; charset=utf-8"
+    )

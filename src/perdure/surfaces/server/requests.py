@@ -19,7 +19,7 @@ from perdure.surfaces.server.live import Check
 if TYPE_CHECKING:
     from perdure.surfaces.server.site import Site
 
-TIME_LIMIT: Final = timedelta(seconds=2)
+QUERY_TIME_LIMIT: Final = timedelta(seconds=2)
 """How long a query of a page or the API may take; a list that must scan jobs stops after 0.1 s."""
 
 _LOOKS: Final = frozenset({"GET", "HEAD"})
@@ -40,7 +40,7 @@ def desk_of(request: Request) -> Desk:
     """
     caller, store = caller_of(request.scope), site_of(request).backing.opened()
     look = asked_once(store) if request.method in _LOOKS else store
-    return Desk(look, caller.name, caller.source, time_limit=TIME_LIMIT)
+    return Desk(look, caller.name, caller.source, time_limit=QUERY_TIME_LIMIT)
 
 
 def path_to(request: Request, path: str) -> str:

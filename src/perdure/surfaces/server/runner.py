@@ -22,9 +22,9 @@ from perdure.surfaces.server.site import Site
 from perdure.worker.settings import WorkerSettings
 
 DEFAULT_PORT: Final = 8484
-_OTHERS: Final = 20  # ports that are tried after the default one
-_TO_END: Final = 1  # seconds that open requests get at a shutdown
-_BACKLOG: Final = 128
+_OTHER_PORTS_TRIED: Final = 20  # ports that are tried after the default one
+_CLOSE_TIMEOUT_SECONDS: Final = 1  # seconds that open requests get at a shutdown
+_WAITING_CONNECTIONS: Final = 128
 
 
 class _Server(uvicorn.Server):
@@ -40,7 +40,7 @@ def listening(host: str, port: int | None) -> socket.socket:
     """A listening socket; without a port, on 8484 or the next free port."""
     if port is not None and not 0 <= port <= 65_535:  # noqa: PLR2004 - as TCP has it
         raise SettingsError("port", f"must be from 0 (any that is free) to 65535, got {port}")
-    for candidate in [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _OTHERS):
+    for candidate in [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _OTHER_PORTS_TRIED):
         try:
             return _bound(host, candidate)
         except OSError as error:
@@ -49,7 +49,9 @@ def listening(host: str, port: int | None) -> socket.socket:
             if error.errno == errno.EADDRINUSE:
                 raise SettingsError("port", f"{port} of {host} is in use: choose another, or 0 for any") from None
             raise SettingsError("host", f"{host!r} with port {candidate} cannot be used: {error.strerror}") from None
-    raise SettingsError("port", f"is missing: {DEFAULT_PORT} and the {_OTHERS} after it are in use; give a free one")
+    raise SettingsError(
+        "port", f"is missing: {DEFAULT_PORT} and the {_OTHER_PORTS_TRIED} after it are in use; give a free one"
+    )
 
 
 def address_of(sock: socket.socket, prefix: str = "") -> str:
@@ -74,8 +76,8 @@ async def served(site: Site, sock: socket.socket) -> AsyncIterator[None]:
         lifespan="off",
         ws="none",
         server_header=False,
-        timeout_graceful_shutdown=_TO_END,
-        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_CLOSE_TIMEOUT_SECONDS,
+        backlog=_WAITING_CONNECTIONS,
     )
     server = _Server(config)
     with closing(sock):
@@ -111,7 +113,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
-        sock.listen(_BACKLOG)
+        sock.listen(_WAITING_CONNECTIONS)
     except OSError:
         sock.close()
         raise

@@ -49,7 +49,7 @@ from perdure.surfaces.server.live import LiveHub, TooManyStreams, stream
 from perdure.surfaces.server.metrics_page import MetricsPage
 from perdure.surfaces.server.outage import outage_page
 from perdure.surfaces.server.place import SEGMENTS, checked_prefix, placed
-from perdure.surfaces.server.requests import SITE, TIME_LIMIT, access_of, desk_of
+from perdure.surfaces.server.requests import QUERY_TIME_LIMIT, SITE, access_of, desk_of
 from perdure.surfaces.server.topics import TICK
 from perdure.upkeep.bulk_runner import BulkRunner
 from perdure.version import __version__
@@ -61,7 +61,7 @@ _API: Final = ("api", "v1")
 _STATIC: Final = "static"
 _AGENTS: Final = frozenset({("mcp",), ("mcp", "")})
 _LIVE: Final = "desk"  # the actor of the live hub
-_TO_END: Final = 1.0
+_CLOSE_TIMEOUT_SECONDS: Final = 1.0
 
 _log = logging.getLogger("perdure.desk")
 
@@ -136,7 +136,7 @@ class Site:
         await self.end_streams()
         if self._loops is not None:
             try:
-                await self._loops.wait_for_completion(_TO_END)
+                await self._loops.wait_for_completion(_CLOSE_TIMEOUT_SECONDS)
             except StillRunning as error:
                 _log.warning("the desk closes anyway: %s", error)
             self._loops = self.bulk = None
@@ -248,7 +248,7 @@ class Site:
 
     async def _quick_store(self) -> Store:
         """The store for access checks: a hanging database delays a request no longer than a page's own queries."""
-        return limited(await self.backing.store(), TIME_LIMIT)
+        return limited(await self.backing.store(), QUERY_TIME_LIMIT)
 
     async def _live_desk(self) -> Desk:
-        return Desk(await self.backing.store(), _LIVE, _LIVE, time_limit=TIME_LIMIT)
+        return Desk(await self.backing.store(), _LIVE, _LIVE, time_limit=QUERY_TIME_LIMIT)

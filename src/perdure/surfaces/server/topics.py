@@ -13,9 +13,9 @@ from perdure.operate.desk import Desk
 from perdure.storage.records import JobFilter
 from perdure.surfaces.server.live import Ask, Topic
 
-_LOOKED_AT: Final = 100  # jobs in each queue and state
+_JOBS_COUNTED: Final = 100  # jobs in each queue and state
 _COUNTED: Final = JobFilter(states=frozenset(JobState) - {JobState.RUNNING})  # running jobs are counted by worker
-_REFRESH_INTERVAL_SECONDS: Final = 5.0  # seconds
+_REFRESH_INTERVAL_SECONDS: Final = 5.0
 
 
 async def _overview(desk: Desk) -> object:
@@ -34,7 +34,7 @@ async def _revision(desk: Desk) -> object:
     Counts have a low cap, so that the query stays cheap. A count at its cap no longer changes, although statistics do:
     therefore the value also changes every few seconds.
     """
-    counts = await desk.count_by("queue", "state", which=_COUNTED, cap=_LOOKED_AT)
+    counts = await desk.count_by("queue", "state", which=_COUNTED, cap=_JOBS_COUNTED)
     workers = [(one.id, one.phase, one.running, one.dead_at, one.quiet_at) for one in await desk.workers()]
     trail = (await desk.audit(limit=1)).entries
     stretch = int((await desk.now()).timestamp() / _REFRESH_INTERVAL_SECONDS)

@@ -17,10 +17,10 @@ from perdure.surfaces.top.tables import LISTS, span_seconds
 
 _NEEDS_SHOWN: Final = 5
 _NEEDS_SHOWN_TALL: Final = 10
-_WIDE: Final = 120
-_TALL: Final = 36  # rows of the terminal
-_LEAST_ROOM: Final = 10
-_TREND_WIDTH: Final = 12
+_WIDE_FROM_COLUMNS: Final = 120
+_TALL_FROM_ROWS: Final = 36  # rows of the terminal
+_LEAST_ROOM_COLUMNS: Final = 10
+_TREND_COLUMNS: Final = 12
 KEYS: Final = (
     "1 2 3 4, Tab   queues, workers, dead letters, kinds",
     "↑ ↓            choose a row",
@@ -59,7 +59,7 @@ def title(database: str, look: Look | None, contact: Contact, width: int) -> Tex
     mark.append(*_MARKS[contact])
     if look is not None and contact is Contact.AWAY:
         mark.append(f" since {look.at:%H:%M:%S}", style="bold red")
-    room = max(width - 4 - name.cell_len - mark.cell_len, _LEAST_ROOM)
+    room = max(width - 4 - name.cell_len - mark.cell_len, _LEAST_ROOM_COLUMNS)
     return Text.assemble(name, _end_of(one_line(database), room), "  ", mark, no_wrap=True)
 
 
@@ -80,11 +80,11 @@ def figures(look: Look, width: int) -> Text:
         Text.assemble(("wait p95 ", "dim"), (seconds(total.wait.p95), "bold")),
         Text.assemble(("running ", "dim"), (f"{count(look.running)} of {count(look.slots)}", "bold")),
     ]
-    if width >= _WIDE:
+    if width >= _WIDE_FROM_COLUMNS:
         parts.insert(3, Text.assemble(("run p95 ", "dim"), (seconds(total.run.p95), "bold")))
         complete = look.total.points[:-1]  # the last interval is not over yet
-        parts[0].append(f" {sparkline([point.finished for point in complete], _TREND_WIDTH)}", style="green")
-        parts[1].append(f" {sparkline([point.failed for point in complete], _TREND_WIDTH)}", style="red")
+        parts[0].append(f" {sparkline([point.finished for point in complete], _TREND_COLUMNS)}", style="green")
+        parts[1].append(f" {sparkline([point.failed for point in complete], _TREND_COLUMNS)}", style="red")
     return Text("   ").join(parts)
 
 
@@ -93,7 +93,7 @@ def needs(look: Look, width: int, height: int) -> Text:
     if not look.needs:
         return Text.assemble(("✓ ", "green"), "All is well. Nothing needs a person.")
     number = len(look.needs)
-    shown = _NEEDS_SHOWN_TALL if height >= _TALL else _NEEDS_SHOWN
+    shown = _NEEDS_SHOWN_TALL if height >= _TALL_FROM_ROWS else _NEEDS_SHOWN
     lines = [Text("1 thing needs a person" if number == 1 else f"{number} things need a person", style="bold")]
     for need in look.needs[:shown]:
         style = "bold red" if need.severity is Severity.PROBLEM else "yellow"
@@ -101,7 +101,7 @@ def needs(look: Look, width: int, height: int) -> Text:
     if number > shown:
         lines.append(Text(f"  and {number - shown} more: press n", style="dim"))
     for line in lines:
-        line.truncate(max(width - 2, _LEAST_ROOM), overflow="ellipsis")
+        line.truncate(max(width - 2, _LEAST_ROOM_COLUMNS), overflow="ellipsis")
     return Text("\n").join(lines)
 
 

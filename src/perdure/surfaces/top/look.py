@@ -11,7 +11,7 @@ from perdure.domain.operate.statistics import Group
 from perdure.domain.worker import WorkerView
 from perdure.operate.attention.need import Need
 from perdure.operate.desk import Desk
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.views.failure_groups import FailureGroup
 from perdure.operate.views.kind_views import KindView
 from perdure.operate.views.queue_views import QueueView
@@ -35,7 +35,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
     def is_lost(self, worker: WorkerView) -> bool:
         """Whether a worker has stopped sending heartbeats: another worker rescues its jobs."""
-        return self.at - worker.beat_at > LEASE
+        return self.at - worker.beat_at > ASSUMED_LEASE
 
     @property
     def slots(self) -> int:

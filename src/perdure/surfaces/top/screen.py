@@ -29,7 +29,7 @@ from perdure.surfaces.top.look import SPANS, Look, look
 from perdure.surfaces.top.tables import LISTS, ListView, Row
 
 _REFRESH_SECONDS: Final = 2.0
-_NARROW: Final = 100  # columns of the terminal
+_NARROW_BELOW_COLUMNS: Final = 100  # columns of the terminal
 _COMMAND: Final = "command"  # the group of the one worker that runs a command
 _THEME: Final = "ansi-dark"  # the terminal's own colours and background, dark or light
 
@@ -138,7 +138,7 @@ class Top(App[None]):
 
     def _fill(self, chosen: ListView, seen: Look, width: int) -> None:
         table = self.query_one(DataTable)
-        hidden = chosen.hidden_when_narrow if width < _NARROW else frozenset()
+        hidden = chosen.hidden_when_narrow if width < _NARROW_BELOW_COLUMNS else frozenset()
         columns = tuple(column for column in chosen.columns if column not in hidden)
         rows = chosen.rows(seen)
         current = self._current_key(table)

@@ -22,11 +22,11 @@ from perdure.surfaces.cli.terminal.times import relative, rough
 from perdure.surfaces.top.figures import NOTHING, count, rate, seconds, share, sparkline
 from perdure.surfaces.top.look import Look
 
-_NAME_WIDTH: Final = 28
-_LEAST_WIDTH: Final = 8
-_PADDING: Final = 2  # of a cell
-_SCROLLBAR: Final = 2
-_TREND_WIDTH: Final = 12
+_NAME_LIMIT_COLUMNS: Final = 28
+_LEAST_COLUMNS: Final = 8
+_PADDING_COLUMNS: Final = 2  # of a cell
+_SCROLLBAR_COLUMNS: Final = 2
+_TREND_COLUMNS: Final = 12
 _SIGN: Final = {Phase.OPENING: "✿ opening", Phase.CLOSING: "❀ closing"}
 _HIGH_FAILURE_SHARE: Final = 0.1
 _SPAN_SECONDS: Final = {"1h": 3_600.0, "1d": 86_400.0, "7d": 604_800.0}
@@ -72,8 +72,8 @@ class ListView(Struct, frozen=True):
             for place in places
             if self.columns[place] != self.gives_way
         }
-        taken = sum(widest.values()) + _PADDING * len(places) + _SCROLLBAR
-        room = max(width - taken, _LEAST_WIDTH)
+        taken = sum(widest.values()) + _PADDING_COLUMNS * len(places) + _SCROLLBAR_COLUMNS
+        room = max(width - taken, _LEAST_COLUMNS)
         return [
             [row.cells[place] if place in widest else _fit(row.cells[place], row.flag, room) for place in places]
             for row in rows
@@ -82,7 +82,7 @@ class ListView(Struct, frozen=True):
 
 def _fit(text: Text, flag: Text, room: int) -> Text:
     cut = text.copy()
-    cut.truncate(max(room - flag.cell_len, _LEAST_WIDTH), overflow="ellipsis")
+    cut.truncate(max(room - flag.cell_len, _LEAST_COLUMNS), overflow="ellipsis")
     return Text.assemble(cut, flag)
 
 
@@ -126,7 +126,7 @@ def _statistics(group: Group, span: str) -> tuple[Text, ...]:
         _right(seconds(total.wait.p95)),
         _right(seconds(total.run.p95)),
         _right(share(failed), "bold red" if failed is not None and failed >= _HIGH_FAILURE_SHARE else ""),
-        Text(sparkline([point.finished for point in group.points[:-1]], _TREND_WIDTH), style="green"),
+        Text(sparkline([point.finished for point in group.points[:-1]], _TREND_COLUMNS), style="green"),
     )
 
 
@@ -174,7 +174,7 @@ def _name(text: str) -> Text:
 
 def _short_name(text: str) -> Text:
     name = _name(text)
-    name.truncate(_NAME_WIDTH, overflow="ellipsis")
+    name.truncate(_NAME_LIMIT_COLUMNS, overflow="ellipsis")
     return name
 
 

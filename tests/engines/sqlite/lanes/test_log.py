@@ -31,7 +31,7 @@ async def until_idle(store: SqliteStore) -> None:
 
 async def test_a_busy_writer_grows_the_log_ahead_and_then_leaves_it(sqlite: SqliteStore) -> None:
     path = sqlite._database.log
-    for _ in range(writer._COMMITS_OF_A_WRITER + log._AHEAD_BYTES // len(log._PIECE) + 3):
+    for _ in range(writer._COMMITS_OF_A_WRITER + log._AHEAD_BYTES // len(log._ZERO_BYTES) + 3):
         await enqueue(sqlite)
     assert log.is_grown(path)
     grown = log.size(path)

@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 
 from perdure.domain.jobs.states import JobState
-from perdure.surfaces.cli.terminal.output import NARROWEST, STATE_STYLE, complain, console, print_json
+from perdure.surfaces.cli.terminal.output import NARROWEST_COLUMNS, STATE_STYLE, complain, console, print_json
 
 
 class Terminal(io.StringIO):
@@ -40,7 +40,7 @@ def test_a_width_in_the_environment_holds_and_is_never_too_narrow(monkeypatch: p
     monkeypatch.setenv("COLUMNS", "100")
     assert console(io.StringIO()).width == 100
     monkeypatch.setenv("COLUMNS", "10")
-    assert console(io.StringIO()).width == NARROWEST
+    assert console(io.StringIO()).width == NARROWEST_COLUMNS
     monkeypatch.setenv("COLUMNS", "wide")
     assert console(io.StringIO()).width > 1_000
 

@@ -16,7 +16,7 @@ from typing import Final
 AUTOCHECKPOINT_PAGES: Final = 4000
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _AHEAD_BYTES: Final = (AUTOCHECKPOINT_PAGES + 500) * 4120  # pages with their frame headers
-_PIECE: Final = bytes(2 * 1024 * 1024)
+_ZERO_BYTES: Final = bytes(2 * 1024 * 1024)
 
 
 def size(path: str) -> int:
@@ -37,7 +37,7 @@ def grow(path: str) -> None:
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY)
         try:
-            os.pwrite(descriptor, _PIECE, os.fstat(descriptor).st_size)
+            os.pwrite(descriptor, _ZERO_BYTES, os.fstat(descriptor).st_size)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -18,7 +18,7 @@ from perdure.surfaces.access.requests.visit import Visit
 FIELD = "_csrf"
 HEADER = "x-csrf-token"
 _FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 1_000
+_FORM_LIMIT_FIELDS = 1_000
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -70,7 +70,7 @@ async def read_body(receive: Receive) -> bytes:
 def form_fields(body: bytes) -> dict[str, str]:
     """The fields of a form; the last one of several with the same name."""
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FORM_LIMIT_FIELDS))
     except ValueError:
         raise Refused(400, "Bad Request", "The form cannot be read.") from None
 

@@ -30,7 +30,7 @@ _log = logging.getLogger("perdure.access")
 
 _FORM_LIFETIME: Final = timedelta(hours=1)
 _GONE: Final = timedelta(0)
-_LONGEST_NEXT: Final = 2_000
+_NEXT_PATH_LIMIT_CHARACTERS: Final = 2_000
 _PLACE: Final = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # printable, no backslash, no other host
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -137,5 +137,5 @@ class Login:
 def safe_next(asked: str, visit: Visit) -> str:
     """The URL to open after the login: a page of this desk, else its first page."""
     inside = asked == visit.prefix or asked.startswith(f"{visit.prefix}/")
-    known = inside and len(asked) <= _LONGEST_NEXT and _PLACE.fullmatch(asked)
+    known = inside and len(asked) <= _NEXT_PATH_LIMIT_CHARACTERS and _PLACE.fullmatch(asked)
     return asked if known and not asked.startswith(visit.at("/login")) else visit.home

@@ -15,8 +15,8 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.surfaces.access.requests.authority import read_address
 
-_MOST_ADDRESSES: Final = 4_096
-_OF_ONE_HOUSE: Final = 64  # bits of an IPv6 address that one customer has
+_ADDRESSES_REMEMBERED: Final = 4_096
+_IPV6_CUSTOMER_BITS: Final = 64  # bits of an IPv6 address that one customer has
 
 
 class _Window(Struct):
@@ -62,7 +62,7 @@ class LoginRate:
         if known is None or now >= known.ends:
             known = self._windows[house] = _Window(now + self._span)
             self._windows.move_to_end(house)
-            while len(self._windows) > _MOST_ADDRESSES:
+            while len(self._windows) > _ADDRESSES_REMEMBERED:
                 self._windows.popitem(last=False)
         return known
 
@@ -70,5 +70,5 @@ class LoginRate:
 def _house(address: str | None) -> str:
     known = read_address(address) if address else None
     if isinstance(known, IPv6Address):
-        return str(IPv6Network((known, _OF_ONE_HOUSE), strict=False))
+        return str(IPv6Network((known, _IPV6_CUSTOMER_BITS), strict=False))
     return str(known or address or "unix")

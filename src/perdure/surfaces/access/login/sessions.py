@@ -23,7 +23,7 @@ from perdure.surfaces.access.requests.visit import Visit
 
 SESSION: Final = "perdure_session"
 LOGIN: Final = "perdure_login"
-_MOST_IN_MEMORY: Final = 1_000
+_SESSIONS_IN_MEMORY: Final = 1_000
 
 
 class _InMemory(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Sessions:
         except StoreRefused:  # it is read-only
             secret = f"pdm_{secrets.token_urlsafe(32)}"
             self._in_memory[secret] = _InMemory(token.id, self._clock.now() + self._lifetime)
-            while len(self._in_memory) > _MOST_IN_MEMORY:
+            while len(self._in_memory) > _SESSIONS_IN_MEMORY:
                 self._in_memory.popitem(last=False)
             return secret
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9_.-]*[a-z0-9])?)\.?(?::([0-9]{1,5}))?")
 _ORIGIN: Final = re.compile(r"(https?)://([^/?#@\\]+)")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_LONGEST_AUTHORITY: Final = 260
+_AUTHORITY_LIMIT_CHARACTERS: Final = 260
 
 
 class Authority(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Authority(Struct, frozen=True):
 
 def read_authority(text: str) -> Authority | None:
     """Read `name`, `name:port` or `[address]:port`; None if it is none of these."""
-    found = _AUTHORITY.fullmatch(text.lower()) if len(text) <= _LONGEST_AUTHORITY else None
+    found = _AUTHORITY.fullmatch(text.lower()) if len(text) <= _AUTHORITY_LIMIT_CHARACTERS else None
     return Authority(found[1].strip("[]"), int(found[3]) if found[3] else None) if found else None
 
 

@@ -6,7 +6,7 @@ from starlette.responses import StreamingResponse
 
 from perdure.errors import ArgumentError
 from perdure.surfaces.api.route import Call, Given
-from perdure.surfaces.server.live import MOST_TOPICS, Topic, stream
+from perdure.surfaces.server.live import TOPICS_PER_STREAM, Topic, stream
 from perdure.surfaces.server.requests import access_of
 from perdure.surfaces.server.topics import TOPICS, topic_of_job
 
@@ -27,8 +27,8 @@ async def follow(call: Call[LiveQuery, None]) -> StreamingResponse:
     stream with an event `end`. Without parameters it follows the overview.
     """
     topics = [_named(name) for name in call.query.topic] + [topic_of_job(name) for name in call.query.job]
-    if len(topics) > MOST_TOPICS:
-        raise ArgumentError("topic", f"and job may name at most {MOST_TOPICS} together, got {len(topics)}")
+    if len(topics) > TOPICS_PER_STREAM:
+        raise ArgumentError("topic", f"and job may name at most {TOPICS_PER_STREAM} together, got {len(topics)}")
     return stream(call.site.live, topics or [_named("overview")], access_of(call.request))
 
 

@@ -21,7 +21,7 @@ from perdure.surfaces.api.revisions import check_version, schedule_etag
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
 
-_LARGEST_ARGS: Final = 64 * 1024
+_ARGUMENTS_LIMIT_BYTES: Final = 64 * 1024
 
 
 class ShownQuery(Given, frozen=True, kw_only=True):
@@ -192,8 +192,8 @@ def _job(call: Call[None, ScheduleBody]) -> NewJob:
         known = checked_args(app, body.kind, body.args)
         return app.job_named(body.kind).using(queue=body.queue, priority=body.priority).call(**known).job
     text = encode(body.args)
-    if len(text.encode()) > _LARGEST_ARGS:
-        raise PayloadError("args", f"take {len(text.encode()):,} bytes, {_LARGEST_ARGS:,} are allowed")
+    if len(text.encode()) > _ARGUMENTS_LIMIT_BYTES:
+        raise PayloadError("args", f"take {len(text.encode()):,} bytes, {_ARGUMENTS_LIMIT_BYTES:,} are allowed")
     return NewJob(
         id=new_job_id(),
         kind=checked_name("kind", body.kind),

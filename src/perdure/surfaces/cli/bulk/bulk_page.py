@@ -26,12 +26,12 @@ _STYLE: Final = {
     BulkState.STOPPED: "yellow",
     BulkState.FAILED: "bold red",
 }
-_WIDE: Final = 110
+_WIDE_FROM_COLUMNS: Final = 110
 
 
 def bulk_table(found: Sequence[BulkView], now: datetime, *, width: int) -> Table:
     """A list of bulk commands, newest first; on a wide terminal with skipped jobs, actor and reason."""
-    wide = width >= _WIDE
+    wide = width >= _WIDE_FROM_COLUMNS
     more = ("Skipped", "By", "From", "Why") if wide else ("By",)
     table = columns("ID", "Action", "State", "Done", "Started", *more, giving_way={"By", "From", "Why"})
     for view in found:

@@ -15,14 +15,14 @@ from perdure.surfaces.cli.terminal.output import console
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import absolute
 
-_WIDE: Final = 130
-_LONGEST_VALUE: Final = 500
+_WIDE_FROM_COLUMNS: Final = 130
+_VALUE_LIMIT_CHARACTERS: Final = 500
 
 
 def show_entries(entries: Sequence[AuditEntry]) -> None:
     """Print who did what, when, to what, why, from where, and what changed."""
     out = console()
-    if out.is_terminal and out.width >= _WIDE:
+    if out.is_terminal and out.width >= _WIDE_FROM_COLUMNS:
         out.print(_table(entries))
         return
     for entry in entries:
@@ -30,7 +30,9 @@ def show_entries(entries: Sequence[AuditEntry]) -> None:
         head = Text.assemble((absolute(entry.at), "dim"), "  ", (one_line(entry.action), "bold"), who, _on(entry))
         out.print(head, soft_wrap=True)
         origin = {"why": entry.why, "from": entry.source, "bulk": entry.bulk}
-        pieces = [f"{name}={one_line(text, _LONGEST_VALUE)}" for name, text in origin.items() if text is not None]
+        pieces = [
+            f"{name}={one_line(text, _VALUE_LIMIT_CHARACTERS)}" for name, text in origin.items() if text is not None
+        ]
         if rest := "  ".join([*pieces, *_details(entry)]):
             out.print(Text(f"    {rest}", "dim"), soft_wrap=True)
 
@@ -61,7 +63,7 @@ def _details(entry: AuditEntry) -> list[str]:
     before, after = (_facts(entry.details.get(when)) for when in ("before", "after"))
     changes = [f"{one_line(name)}: {_text(before, name)} → {_text(after, name)}" for name in {**before, **after}]
     others = [
-        f"{one_line(name)}={one_line(str(value), _LONGEST_VALUE)}"
+        f"{one_line(name)}={one_line(str(value), _VALUE_LIMIT_CHARACTERS)}"
         for name, value in entry.details.items()
         if name not in {"before", "after"}
     ]
@@ -73,4 +75,4 @@ def _facts(found: Any) -> dict[str, Any]:
 
 
 def _text(facts: dict[str, Any], name: str) -> str:
-    return one_line(str(facts[name]), _LONGEST_VALUE) if facts.get(name) is not None else "none"
+    return one_line(str(facts[name]), _VALUE_LIMIT_CHARACTERS) if facts.get(name) is not None else "none"

@@ -18,7 +18,7 @@ from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import plain, print_json, say
 from perdure.surfaces.cli.terminal.times import took
 
-_STEP: Final = 1024
+_BYTES_PER_KIB: Final = 1024
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 Target = Annotated[
@@ -51,7 +51,7 @@ def backup(path: Target, url: options.Url = None, as_json: options.Json = False)
 
 def _size(size: float) -> str:
     for unit in _UNITS[:-1]:
-        if size < _STEP:
+        if size < _BYTES_PER_KIB:
             return f"{size:.0f} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
-        size /= _STEP
+        size /= _BYTES_PER_KIB
     return f"{size:.1f} {_UNITS[-1]}"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from perdure.operate.commands.actions import Action
 from perdure.operate.desk import Desk
-from perdure.operate.desk_base import MOST_AT_ONCE
+from perdure.operate.desk_base import JOBS_PER_COMMAND_LIMIT
 from perdure.operate.records import Changed
 from perdure.surfaces.cli.bulk.orders import BulkOrder
 from perdure.surfaces.cli.exits import Exit
@@ -49,12 +49,12 @@ class Order(Struct, frozen=True, kw_only=True):
         async def at(desk: Desk) -> tuple[Changed, bool]:
             which = await chosen.which(desk)
             if self.dry_run:
-                return await desk.preview(self.action, which, limit=MOST_AT_ONCE), True
+                return await desk.preview(self.action, which, limit=JOBS_PER_COMMAND_LIMIT), True
             if must_ask:
-                foreseen = await desk.preview(self.action, which, limit=MOST_AT_ONCE)
+                foreseen = await desk.preview(self.action, which, limit=JOBS_PER_COMMAND_LIMIT)
                 if not foreseen.ids or not self._agreed(foreseen):
                     return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged), not foreseen.ids
-            return await desk.act(self.action, which, limit=MOST_AT_ONCE, why=self.why), True
+            return await desk.act(self.action, which, limit=JOBS_PER_COMMAND_LIMIT, why=self.why), True
 
         changed, was_agreed = with_desk(url, at)
         self._report(changed)

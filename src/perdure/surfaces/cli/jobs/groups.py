@@ -18,11 +18,11 @@ from perdure.surfaces.cli import options
 from perdure.surfaces.cli.jobs.filters import Chosen, age
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
-from perdure.surfaces.cli.terminal.output import NARROWEST, console, print_json, say
+from perdure.surfaces.cli.terminal.output import NARROWEST_COLUMNS, console, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import relative
 
-WIDE: Final = 110
+WIDE_FROM_COLUMNS: Final = 110
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NEW: Final = ("new", "bold yellow")
 Before = Annotated[str | None, typer.Option("--before", metavar="PLACE", help="Continue where the last page ended.")]
@@ -74,8 +74,8 @@ def _show(page: GroupPage, now: datetime) -> None:
         say("No dead letters.", "dim")
         return
     out = console()
-    out.width = max(out.width, NARROWEST)
-    if out.width >= WIDE:
+    out.width = max(out.width, NARROWEST_COLUMNS)
+    if out.width >= WIDE_FROM_COLUMNS:
         out.print(_table(page.groups, now))
     else:
         _print(out, page.groups, now)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
 from perdure.operate.commands.actions import mark_as
-from perdure.storage.checking import LONGEST_MARK
+from perdure.storage.checking import MARK_LIMIT_CHARACTERS
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.jobs.option_groups import Care, JobFilters, with_option_groups
 
@@ -37,6 +37,6 @@ def mark(
     if (word is None) is not clear:
         raise ArgumentError("--as", "or --clear must be given, and not both")
     if word is not None:
-        checked_name("--as", word, LONGEST_MARK)
+        checked_name("--as", word, MARK_LIMIT_CHARACTERS)
     chosen = replace(filters.chosen(ids, everything=care.everything), mark=marked, unmarked=unmarked)
     care.order(mark_as(word), mark=word).carry_out(url, chosen)

@@ -29,7 +29,7 @@ from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import columns, section
 from perdure.surfaces.cli.terminal.times import absolute, relative
 
-_DEFAULT_SHOWN: Final = 20
+_ATTEMPTS_SHOWN: Final = 20
 
 What = Annotated[
     str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id or ref of a job.", show_default=False)
@@ -50,7 +50,7 @@ def show_preview(
     what: What,
     *,
     app: AppName = None,
-    limit: Limit = _DEFAULT_SHOWN,
+    limit: Limit = _ATTEMPTS_SHOWN,
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:

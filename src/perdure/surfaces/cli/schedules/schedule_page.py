@@ -19,7 +19,7 @@ from perdure.surfaces.cli.terminal.output import console, print_json
 from perdure.surfaces.cli.terminal.pieces import cell, columns, document, facts, section
 from perdure.surfaces.cli.terminal.times import absolute, both, relative
 
-_WIDE: Final = 95
+_WIDE_FROM_COLUMNS: Final = 95
 
 
 def show_schedule(detail: ScheduleDetail, jobs: Jobs, now: datetime, *, as_json: bool) -> None:
@@ -88,7 +88,7 @@ def _coming(detail: ScheduleDetail, now: datetime) -> Table:
 
 def _passed(detail: ScheduleDetail, jobs: Jobs, now: datetime, width: int) -> Table:
     """The past times. Their age is shown if there is room; times and ids are never cut, so that they can be copied."""
-    wide = width >= _WIDE
+    wide = width >= _WIDE_FROM_COLUMNS
     table = columns("Time", *([""] if wide else []), "Became", "Cause", "Job", giving_way={"Cause"})
     for fire in detail.fires:
         ago = [Text(relative(fire.nominal_at, now))] if wide else []

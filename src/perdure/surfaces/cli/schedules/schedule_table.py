@@ -15,7 +15,7 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.schedule import Fate, Fire, Schedule, ScheduleView
 from perdure.operate.commands.calendar import ScheduleDetail
 from perdure.operate.desk import Desk
-from perdure.operate.desk_base import LONGEST_PAGE
+from perdure.operate.desk_base import ROWS_PER_PAGE_LIMIT
 from perdure.storage.records import JobFilter, Page
 from perdure.surfaces.cli.jobs.display.job_table import state_of
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked
@@ -25,9 +25,9 @@ from perdure.surfaces.cli.terminal.times import absolute, relative
 Jobs = Mapping[JobId, JobView]
 
 _FATE_STYLE: Final = {Fate.FIRED: "green", Fate.MISSED: "yellow", Fate.OVERLAPPED: "yellow"}
-_AT_ONCE: Final = timedelta(seconds=2)
-_WIDE: Final = 95
-_WIDEST: Final = 125
+_LATE_AFTER: Final = timedelta(seconds=2)
+_WIDE_FROM_COLUMNS: Final = 95
+_POLICIES_FROM_COLUMNS: Final = 125
 _GIVES_WAY: Final = {"Name", "Runs"}
 
 
@@ -35,8 +35,10 @@ async def jobs_of(desk: Desk, details: Sequence[ScheduleDetail]) -> Jobs:
     """The jobs of these schedules; pruned ones are missing."""
     ids = [fire.job_id for detail in details for fire in detail.fires if fire.job_id is not None]
     found: dict[JobId, JobView] = {}
-    for start in range(0, len(ids), LONGEST_PAGE):
-        page = await desk.jobs(JobFilter(ids=tuple(ids[start : start + LONGEST_PAGE])), Page(LONGEST_PAGE))
+    for start in range(0, len(ids), ROWS_PER_PAGE_LIMIT):
+        page = await desk.jobs(
+            JobFilter(ids=tuple(ids[start : start + ROWS_PER_PAGE_LIMIT])), Page(ROWS_PER_PAGE_LIMIT)
+        )
         found |= {job.id: job for job in page.jobs}
     return found
 
@@ -87,7 +89,7 @@ def is_paused(view: ScheduleView, now: datetime) -> bool:
 
 def is_overdue(next_at: datetime, now: datetime) -> bool:
     """Whether a due time has not been handled, although a worker should have handled it by now."""
-    return now - next_at > _AT_ONCE
+    return now - next_at > _LATE_AFTER
 
 
 def became(fire: Fire, jobs: Jobs) -> Text:
@@ -97,14 +99,14 @@ def became(fire: Fire, jobs: Jobs) -> Text:
 
 
 def _table(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime, width: int) -> Table:
-    policies = ("Overlap", "Missed") if width >= _WIDEST else ()
+    policies = ("Overlap", "Missed") if width >= _POLICIES_FROM_COLUMNS else ()
     table = columns("Name", "Runs", "Next", "Last", *policies, giving_way=_GIVES_WAY)
     for detail in details:
         schedule = detail.view.schedule
         table.add_row(
             cell(schedule.name),
             cell(runs(schedule), "dim"),
-            _next(detail, now, wide=width >= _WIDE),
+            _next(detail, now, wide=width >= _WIDE_FROM_COLUMNS),
             _last(detail, jobs, now),
             *((Text(schedule.overlap), Text(schedule.missed)) if policies else ()),
         )

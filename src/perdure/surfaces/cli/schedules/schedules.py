@@ -31,9 +31,9 @@ from perdure.surfaces.cli.terminal.times import both, read_time
 
 schedules = typer.Typer(help="List schedules; create, pause, trigger or delete them.", no_args_is_help=True)
 
-MANY: Final = 100
+TIMES_WITHOUT_QUESTION: Final = 100
 _RECORDS_COUNTED: Final = 500
-_LARGEST_ARGS: Final = 64 * 1024
+_ARGUMENTS_LIMIT_BYTES: Final = 64 * 1024
 _TIMES: Final = "When"
 _JOB: Final = "Which job"
 
@@ -241,7 +241,7 @@ def backfill(
         now = await desk.now()
         begin, until = first.when(now), last.when(now)
         times = len(await desk.calendar.nominal_times(name, begin, until))
-        if dry_run or (times > MANY and not yes and not _agreed(name, times, as_json=as_json)):
+        if dry_run or (times > TIMES_WITHOUT_QUESTION and not yes and not _agreed(name, times, as_json=as_json)):
             return times, []
         return times, await desk.calendar.backfill(name, begin, until, why=why)
 
@@ -298,8 +298,8 @@ def _arguments(text: str) -> str:
     if not isinstance(value, dict):
         raise ArgumentError("--args", f'must be a JSON object of arguments by name, as {{"n": 1}}, got {text[:100]!r}')
     encoded = encode(value)
-    if len(encoded.encode()) > _LARGEST_ARGS:
-        raise ArgumentError("--args", f"takes {len(encoded.encode())} bytes, {_LARGEST_ARGS} are allowed")
+    if len(encoded.encode()) > _ARGUMENTS_LIMIT_BYTES:
+        raise ArgumentError("--args", f"takes {len(encoded.encode())} bytes, {_ARGUMENTS_LIMIT_BYTES} are allowed")
     return encoded
 
 

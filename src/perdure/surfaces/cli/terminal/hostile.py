@@ -12,7 +12,7 @@ import unicodedata
 from typing import Final
 
 _SHOWN_AS_IT_IS: Final = frozenset({"\u200d", "\ufe0f"})  # join the parts of an emoji, and do nothing else
-_TAB: Final = 4
+_TAB_COLUMNS: Final = 4
 _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
 
 
@@ -24,7 +24,7 @@ def one_line(text: str, most: int = 2_000) -> str:
 
 def lines(text: str, most: int = 200) -> list[str]:
     """Text of several lines, such as a traceback, each of them safe; the middle of a very long one is left out."""
-    found = [one_line(line.expandtabs(_TAB)) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n")]
+    found = [one_line(line.expandtabs(_TAB_COLUMNS)) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n")]
     if len(found) <= most:
         return found
     half = most // 2

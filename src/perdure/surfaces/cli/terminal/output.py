@@ -26,8 +26,8 @@ STATE_STYLE: Final = {
     "dead": "bold red",
     "cancelled": "dim",
 }
-NARROWEST: Final = 60  # room for an id, a state and a time
-_UNBOUNDED: Final = 20_000
+NARROWEST_COLUMNS: Final = 60  # room for an id, a state and a time
+_PIPED_COLUMNS: Final = 20_000
 _PADDING: Final = re.compile(r" +\n")
 
 
@@ -39,7 +39,7 @@ def console(stream: IO[str] | None = None) -> Console:
     chosen = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
     is_terminal = chosen.isatty()
-    width = max(int(columns), NARROWEST) if columns.isdigit() else None if is_terminal else _UNBOUNDED
+    width = max(int(columns), NARROWEST_COLUMNS) if columns.isdigit() else None if is_terminal else _PIPED_COLUMNS
     file = chosen if is_terminal else cast("IO[str]", _Unpadded(chosen))
     return Console(file=file, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from perdure.surfaces.cli.terminal.hostile import lines, one_line
 from perdure.surfaces.cli.terminal.output import unpacked
 
-_LONGEST_DOCUMENT: Final = 30
+_DOCUMENT_LIMIT_LINES: Final = 30
 
 
 def columns(*titles: str, giving_way: Iterable[str] = ()) -> Table:
@@ -59,4 +59,4 @@ def document(text: str) -> RenderableType:
     """A stored JSON document, formatted for people."""
     value = unpacked(text)
     pretty = text if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return block(pretty, most=_LONGEST_DOCUMENT)
+    return block(pretty, most=_DOCUMENT_LIMIT_LINES)

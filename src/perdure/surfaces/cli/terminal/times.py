@@ -16,7 +16,7 @@ _STEPS: Final = (
     ("m", timedelta(minutes=1)),
     ("s", timedelta(seconds=1)),
 )
-_SHORT: Final = timedelta(milliseconds=500)
+_NOW_WITHIN: Final = timedelta(milliseconds=500)
 _PRECISE_BELOW: Final = timedelta(seconds=10)
 _YEARS: Final = range(1970, 3000)
 _EXAMPLES: Final = "write 2026-03-01T09:00Z, 2026-03-01T09:00+01:00, +2h, -7d or now"
@@ -29,7 +29,7 @@ def absolute(at: datetime) -> str:
 
 def relative(at: datetime, now: datetime) -> str:
     """How long ago, or how far ahead: `3m ago`, `in 2h`, `now`."""
-    if abs(at - now) < _SHORT:
+    if abs(at - now) < _NOW_WITHIN:
         return "now"
     return f"{rough(now - at)} ago" if at < now else f"in {rough(at - now)}"
 

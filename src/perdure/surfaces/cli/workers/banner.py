@@ -21,7 +21,7 @@ from perdure.surfaces.cli.terminal.output import console
 from perdure.version import __version__
 from perdure.worker.settings import WorkerSettings
 
-_NAMED: Final = 8  # kinds and schedules by name, the others by number
+_NAMES_SHOWN: Final = 8  # kinds and schedules by name, the others by number
 
 
 def greet(app: App, settings: WorkerSettings, *, pretty: bool) -> None:
@@ -62,8 +62,8 @@ def _show(app: App, settings: WorkerSettings, queues: Sequence[str]) -> None:
 
 
 def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(one_line(name) for name in names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+    shown = ", ".join(one_line(name) for name in names[:_NAMES_SHOWN])
+    return f"{shown} and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else shown
 
 
 def _warn(app: App, queues: Sequence[str]) -> None:

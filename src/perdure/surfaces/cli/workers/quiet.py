@@ -13,7 +13,7 @@ from rich.text import Text
 from perdure.domain.worker import Phase, WorkerView
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.wording import listed
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.completion import complete_worker
@@ -31,8 +31,8 @@ _PHASE_STYLE: Final = {
     Phase.CLOSING: "yellow",
     Phase.CLOSED: "dim",
 }
-_WIDE: Final = 95
-_MOST_NAMED: Final = 10
+_WIDE_FROM_COLUMNS: Final = 95
+_WORKERS_NAMED: Final = 10
 
 Names = Annotated[
     list[str] | None,
@@ -60,7 +60,7 @@ def workers(url: options.Url = None, every_worker: AllListed = False, as_json: o
         print_json({"workers": plain(shown)})
     elif shown:
         out = console()
-        out.print(_table(shown, now, wide=out.width >= _WIDE))
+        out.print(_table(shown, now, wide=out.width >= _WIDE_FROM_COLUMNS))
     else:
         say("No workers." if every_worker else "No running workers.", "dim")
 
@@ -85,7 +85,9 @@ def quiet(
     async def act(desk: Desk) -> list[WorkerView]:
         if not names and not every_worker:
             living = [f"{worker.name} (id {worker.id})" for worker in await desk.workers() if worker.dead_at is None]
-            there = f"running are {listed(living, most=_MOST_NAMED)}" if living else "there are no running workers now"
+            there = (
+                f"running are {listed(living, most=_WORKERS_NAMED)}" if living else "there are no running workers now"
+            )
             raise ArgumentError("WORKER", f"is missing: name workers by name or id, or give --all; {there}")
         return await desk.quiet(names or None, quiet=not off, why=why, dry_run=dry_run)
 
@@ -109,7 +111,7 @@ def _table(found: Sequence[WorkerView], now: datetime, *, wide: bool) -> Table:
     more = ("Quiet", "Version") if wide else ()
     table = columns("Name", "ID", "Phase", "Queues", "Jobs", "Since", "Last beat", *more, giving_way={"Name", "Queues"})
     for worker in found:
-        silent = worker.dead_at is None and now - worker.beat_at > LEASE
+        silent = worker.dead_at is None and now - worker.beat_at > ASSUMED_LEASE
         table.add_row(
             cell(worker.name),
             Text(str(worker.id)),

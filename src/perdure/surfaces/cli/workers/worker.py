@@ -41,7 +41,7 @@ _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
 _DEFAULTS: Final = WorkerSettings()
 LINES_A_SECOND: Final = 50
-_MARGIN: Final = timedelta(seconds=10)  # for the database, in addition to the stop timeout
+_STOP_MARGIN: Final = timedelta(seconds=10)  # for the database, in addition to the stop timeout
 
 AppName = Annotated[
     str | None,
@@ -240,7 +240,7 @@ def work(
     if not is_supervised():
         greet(app, settings, pretty=is_pretty)
     if (processes > 1 or settings.recycles) and not is_supervised():
-        stop_within = settings.stop_timeout + settings.grace + _MARGIN
+        stop_within = settings.stop_timeout + settings.grace + _STOP_MARGIN
         raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
     raise typer.Exit(asyncio.run(run_worker(app, settings, logs.attempts, beside)))
 

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from perdure.surfaces.desk.charts.svg import picture, tag, title
 
 WIDTH, HEIGHT = 100.0, 24.0
-_GAP = 0.25  # of a bar
-_SMALLEST = 1.5  # so that one of many stays visible
+_GAP_SHARE_OF_BAR = 0.25  # of a bar
+_SMALLEST_BAR_UNITS = 1.5  # so that one of many stays visible
 
 
 def bars(values: Sequence[float], *, label: str, colour: str = "dead", notes: Sequence[str] = ()) -> Markup:
@@ -19,8 +19,8 @@ def bars(values: Sequence[float], *, label: str, colour: str = "dead", notes: Se
     step = WIDTH / max(len(values), 1)
     drawn = []
     for at, value in enumerate(values):
-        height = max(_SMALLEST, HEIGHT * value / top) if value else 0.6
-        place = {"x": at * step, "y": HEIGHT - height, "width": step * (1 - _GAP), "height": height}
+        height = max(_SMALLEST_BAR_UNITS, HEIGHT * value / top) if value else 0.6
+        place = {"x": at * step, "y": HEIGHT - height, "width": step * (1 - _GAP_SHARE_OF_BAR), "height": height}
         css = f"fill c-{colour}" if value else "ground"
         drawn.append(tag("rect", {"class": css, **place}, [title(notes[at])] if notes else []))
     return picture(label, WIDTH, HEIGHT, "spark", drawn, stretch=True)

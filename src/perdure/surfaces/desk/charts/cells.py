@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from perdure.surfaces.desk.charts.svg import picture, tag, title
 
-_SIDE: Final = 13.0
-_STEP: Final = 16.0
-_IN_A_ROW: Final = 40
+_SIDE_UNITS: Final = 13.0
+_STEP_UNITS: Final = 16.0
+_CELLS_PER_ROW: Final = 40
 
 
 class Cell(Struct, frozen=True):
@@ -27,17 +27,17 @@ def cells(shown: Sequence[Cell], *, label: str) -> Markup:
     """The squares in rows, in order. They are links for the pointer; keyboard users have the boxes of the tree."""
     if not shown:
         return Markup("")
-    rows = -(-len(shown) // _IN_A_ROW)
-    width = _STEP * min(len(shown), _IN_A_ROW) - (_STEP - _SIDE)
+    rows = -(-len(shown) // _CELLS_PER_ROW)
+    width = _STEP_UNITS * min(len(shown), _CELLS_PER_ROW) - (_STEP_UNITS - _SIDE_UNITS)
     drawn = [_square(cell, number) for number, cell in enumerate(shown)]
     css = "cells"
     return Markup('<div class="mosaic">{}</div>').format(
-        picture(label, width, _STEP * rows - (_STEP - _SIDE), css, drawn, stretch=False, natural=True)
+        picture(label, width, _STEP_UNITS * rows - (_STEP_UNITS - _SIDE_UNITS), css, drawn, stretch=False, natural=True)
     )
 
 
 def _square(cell: Cell, number: int) -> Markup:
-    row, column = divmod(number, _IN_A_ROW)
-    place = {"x": column * _STEP, "y": row * _STEP, "width": _SIDE, "height": _SIDE, "rx": 3.0}
+    row, column = divmod(number, _CELLS_PER_ROW)
+    place = {"x": column * _STEP_UNITS, "y": row * _STEP_UNITS, "width": _SIDE_UNITS, "height": _SIDE_UNITS, "rx": 3.0}
     box = tag("rect", {"class": f"cell c-{cell.colour}", **place}, [title(cell.said)])
     return tag("a", {"href": cell.url, "tabindex": "-1"}, [box])

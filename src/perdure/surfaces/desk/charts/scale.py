@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_ROUND: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0)
+_ROUND_NUMBERS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0)
 _MINUTES: Final = tuple(timedelta(minutes=m) for m in (1, 2, 5, 10, 15, 30))
 _HOURS: Final = tuple(timedelta(hours=h) for h in (1, 2, 3, 6, 12, 24, 48, 168))
 _SECONDS: Final = tuple(timedelta(seconds=s) for s in (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 30))
@@ -20,7 +20,7 @@ def ceiling(values: Iterable[float | None], least: float) -> float:
     largest = max((value for value in values if value is not None and math.isfinite(value)), default=0.0)
     largest = max(largest, least)
     power = 10.0 ** math.floor(math.log10(largest))
-    return next((one * power for one in _ROUND if one * power >= largest * 0.9999), 10 * power)
+    return next((one * power for one in _ROUND_NUMBERS if one * power >= largest * 0.9999), 10 * power)
 
 
 def parts(top: float) -> int:

@@ -16,8 +16,8 @@ from perdure.surfaces.desk.charts.svg import Point, area_path, line_path, pictur
 from perdure.surfaces.desk.view.text import plain
 
 WIDTH, HEIGHT = 600.0, 150.0
-_TICKS = 4
-_DAY = timedelta(days=2)
+_TICKS_PER_AXIS = 4
+_DATES_BEYOND = timedelta(days=2)
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -118,9 +118,9 @@ def _ticks(at: Sequence[datetime], step: timedelta) -> Markup:
     if len(at) < 2:  # noqa: PLR2004 - a line has two ends
         return Markup("")
     first, until = at[0], at[-1] + step
-    form = "daytick" if until - first > _DAY else "tick"
+    form = "daytick" if until - first > _DATES_BEYOND else "tick"
     written = "%a %d" if form == "daytick" else "%H:%M"
-    places = [first + (until - first) * part / _TICKS for part in range(_TICKS)]
+    places = [first + (until - first) * part / _TICKS_PER_AXIS for part in range(_TICKS_PER_AXIS)]
     marks = Markup("").join(
         Markup('<li><time datetime="{}" data-as="{}">{}</time></li>').format(
             place.astimezone(UTC).isoformat(timespec="seconds"), form, place.astimezone(UTC).strftime(written)

@@ -15,17 +15,17 @@ from perdure.surfaces.desk.charts.scale import round_times
 from perdure.surfaces.desk.charts.svg import picture, tag, title
 from perdure.surfaces.desk.view.numbers import short_span
 
-WIDTH = 1_000.0
-_LEFT = 76.0  # room for the names of lanes
-_RIGHT = 990.0
-_TOP = 26.0
-_LANE = 36.0
-_BAR = 24.0
-_SMALLEST = 3.0  # so that a short attempt stays visible
-_SMALLEST_AHEAD = 16.0  # so that its number fits in
-_MOST_AHEAD = 0.35  # of the width, with a scale of its own
-_LETTER = 6.4  # its width, roughly
-_LABEL = 60.0  # the width of a time
+WIDTH_UNITS = 1_000.0
+_LEFT_UNITS = 76.0  # room for the names of lanes
+_RIGHT_UNITS = 990.0
+_TOP_UNITS = 26.0
+_LANE_UNITS = 36.0
+_BAR_UNITS = 24.0
+_SMALLEST_BAR_UNITS = 3.0  # so that a short attempt stays visible
+_SMALLEST_BAR_AHEAD_UNITS = 16.0  # so that its number fits in
+_LARGEST_SHARE_AHEAD = 0.35  # of the width, with a scale of its own
+_LETTER_UNITS = 6.4  # its width, roughly
+_LABEL_UNITS = 60.0  # the width of a time
 _INSTANT = timedelta(milliseconds=1)
 
 
@@ -89,8 +89,8 @@ class Scale(Struct, frozen=True):
     def x(self, at: datetime) -> float:
         """The x position of a time."""
         if at <= self.bend or self.end == self.bend:
-            return _LEFT + (self.bend_x - _LEFT) * _part(self.start, min(at, self.bend), self.bend)
-        return self.bend_x + (_RIGHT - self.bend_x) * _part(self.bend, at, self.end)
+            return _LEFT_UNITS + (self.bend_x - _LEFT_UNITS) * _part(self.start, min(at, self.bend), self.bend)
+        return self.bend_x + (_RIGHT_UNITS - self.bend_x) * _part(self.bend, at, self.end)
 
 
 def scale_of(what: Timeline) -> Scale:
@@ -98,10 +98,10 @@ def scale_of(what: Timeline) -> Scale:
     start, bend = what.start, max(what.past_end, what.start + _INSTANT)
     end = max(what.end, bend)
     if end == bend:
-        return Scale(start, bend, end, _RIGHT)
+        return Scale(start, bend, end, _RIGHT_UNITS)
     ahead = (end - bend) / (end - start)
-    bend_x = _RIGHT - (_RIGHT - _LEFT) * min(ahead, _MOST_AHEAD)
-    return Scale(start, bend, end, bend_x, is_bent=ahead > _MOST_AHEAD)
+    bend_x = _RIGHT_UNITS - (_RIGHT_UNITS - _LEFT_UNITS) * min(ahead, _LARGEST_SHARE_AHEAD)
+    return Scale(start, bend, end, bend_x, is_bent=ahead > _LARGEST_SHARE_AHEAD)
 
 
 def timeline(what: Timeline, *, label: str) -> Markup:
@@ -109,14 +109,14 @@ def timeline(what: Timeline, *, label: str) -> Markup:
     if not what.bars:
         return Markup("")
     scale = scale_of(what)
-    height = _TOP + _LANE * len(what.lanes) + 26
+    height = _TOP_UNITS + _LANE_UNITS * len(what.lanes) + 26
     floor = height - 26
     drawn = [*_grid(what, scale, floor), *_names(what)]
     drawn += [_bar(bar, what, scale) for bar in what.bars]
     drawn += [_mark(mark, what, scale) for mark in what.marks]
     if what.now is not None:
         drawn += _now(what.now, scale, floor)
-    whole = picture(label, WIDTH, height, "lanes", drawn, stretch=False)
+    whole = picture(label, WIDTH_UNITS, height, "lanes", drawn, stretch=False)
     return Markup('<div class="timeline-box"><div class="timeline">{}</div>{}</div>').format(
         whole, _beside(what, height)
     )
@@ -124,7 +124,12 @@ def timeline(what: Timeline, *, label: str) -> Markup:
 
 def _beside(what: Timeline, height: float) -> Markup:
     """The names of the lanes again, for a narrow window in which the picture scrolls beneath them."""
-    place = {"class": "lane-names", "viewBox": f"0 0 {_LEFT:g} {height:g}", "aria-hidden": "true", "focusable": "false"}
+    place = {
+        "class": "lane-names",
+        "viewBox": f"0 0 {_LEFT_UNITS:g} {height:g}",
+        "aria-hidden": "true",
+        "focusable": "false",
+    }
     return tag("svg", place, _names(what))
 
 
@@ -132,13 +137,15 @@ def _grid(what: Timeline, scale: Scale, floor: float) -> list[Markup]:
     drawn = []
     for at in round_times(scale.start, scale.bend if scale.is_bent else scale.end, 6):
         x = scale.x(at)
-        drawn.append(tag("line", {"class": "rule", "x1": x, "x2": x, "y1": _TOP - 4, "y2": floor}))
+        drawn.append(tag("line", {"class": "rule", "x1": x, "x2": x, "y1": _TOP_UNITS - 4, "y2": floor}))
         if scale.bend_x - x > 40 or not scale.is_bent:  # noqa: PLR2004 - the label of now stands there
-            drawn.append(_time_label(at, x, floor + 17, what, anchor="end" if _RIGHT - x < _LABEL / 2 else "middle"))
+            drawn.append(
+                _time_label(at, x, floor + 17, what, anchor="end" if _RIGHT_UNITS - x < _LABEL_UNITS / 2 else "middle")
+            )
     if scale.is_bent:
-        wave = " ".join(f"l{-3 if number % 2 else 3} 4" for number in range(int((floor - _TOP) / 4)))
-        drawn.append(tag("path", {"class": "break", "d": f"M{scale.bend_x + 14:.1f} {_TOP:.1f} {wave}"}))
-        drawn.append(_time_label(scale.end, _RIGHT, floor + 17, what, anchor="end"))
+        wave = " ".join(f"l{-3 if number % 2 else 3} 4" for number in range(int((floor - _TOP_UNITS) / 4)))
+        drawn.append(tag("path", {"class": "break", "d": f"M{scale.bend_x + 14:.1f} {_TOP_UNITS:.1f} {wave}"}))
+        drawn.append(_time_label(scale.end, _RIGHT_UNITS, floor + 17, what, anchor="end"))
     return drawn
 
 
@@ -153,7 +160,7 @@ def _time_label(at: datetime, x: float, y: float, what: Timeline, anchor: str = 
 
 def _names(what: Timeline) -> list[Markup]:
     return [
-        tag("text", {"class": "lane", "x": 0.0, "y": _TOP + _LANE * row + _BAR / 2 + 4}, [name])
+        tag("text", {"class": "lane", "x": 0.0, "y": _TOP_UNITS + _LANE_UNITS * row + _BAR_UNITS / 2 + 4}, [name])
         for row, name in enumerate(what.lanes)
     ]
 
@@ -161,28 +168,28 @@ def _names(what: Timeline) -> list[Markup]:
 def _bar(bar: Bar, what: Timeline, scale: Scale) -> Markup:
     end = bar.end or what.past_end
     x = scale.x(bar.start)
-    width = max(scale.x(max(end, bar.start)) - x, _SMALLEST_AHEAD if bar.ahead else _SMALLEST)
-    x = min(x, _RIGHT - width)
-    y = _TOP + _LANE * what.lanes.index(bar.lane)
+    width = max(scale.x(max(end, bar.start)) - x, _SMALLEST_BAR_AHEAD_UNITS if bar.ahead else _SMALLEST_BAR_UNITS)
+    x = min(x, _RIGHT_UNITS - width)
+    y = _TOP_UNITS + _LANE_UNITS * what.lanes.index(bar.lane)
     look = "ahead" if bar.ahead else ("outline" if bar.outlined else ("soft" if bar.soft else "solid"))
     said = f"{bar.said or bar.label or bar.lane}: {short_span(end - bar.start)}"
-    box = {"class": f"bar {look} c-{bar.colour}", "x": x, "y": y, "width": width, "height": _BAR, "rx": 4.0}
+    box = {"class": f"bar {look} c-{bar.colour}", "x": x, "y": y, "width": width, "height": _BAR_UNITS, "rx": 4.0}
     shapes = [tag("rect", box, [title(said)])]
-    if bar.label and len(bar.label) * _LETTER < width - (0 if bar.ahead else 6):
-        place = {"class": f"inside {look}", "x": x + width / 2, "y": y + _BAR / 2 + 4, "text-anchor": "middle"}
+    if bar.label and len(bar.label) * _LETTER_UNITS < width - (0 if bar.ahead else 6):
+        place = {"class": f"inside {look}", "x": x + width / 2, "y": y + _BAR_UNITS / 2 + 4, "text-anchor": "middle"}
         shapes.append(tag("text", place, [bar.label]))
     return tag("g", None, shapes)
 
 
 def _mark(mark: Mark, what: Timeline, scale: Scale) -> Markup:
-    x, y = scale.x(mark.at), _TOP + _LANE * what.lanes.index(mark.lane) + _BAR / 2
+    x, y = scale.x(mark.at), _TOP_UNITS + _LANE_UNITS * what.lanes.index(mark.lane) + _BAR_UNITS / 2
     diamond = f"M{x:.1f} {y - 6:.1f}l5 6l-5 6l-5 -6Z"
     return tag("path", {"class": f"mark c-{mark.colour}", "d": diamond}, [title(mark.said)])
 
 
 def _now(now: datetime, scale: Scale, floor: float) -> list[Markup]:
     x = scale.x(now)
-    late = x > WIDTH * 0.8
+    late = x > WIDTH_UNITS * 0.8
     stamp = now.astimezone(UTC)
     label = {
         "class": "now",

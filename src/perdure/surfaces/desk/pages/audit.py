@@ -15,7 +15,7 @@ from perdure.surfaces.desk.view.moments import read_moment
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("audit")
-_PAGE: Final = 50
+_ENTRIES_PER_PAGE: Final = 50
 _TEXTS: Final = ("actor", "action", "job", "source", "bulk")
 _TIMES: Final = ("since", "until")
 _SPAN: Final = re.compile(r"[0-9.]+ ?[a-z]+")
@@ -29,7 +29,7 @@ async def audit(visit: Visit) -> Response:
     now = await visit.now()
     which: dict[str, Any] = {name: given[name] for name in _TEXTS if given[name]}
     which |= {name: read_moment(name, given[name], now) for name in _TIMES if given[name]}
-    page = await visit.desk.audit(**which, limit=_PAGE, before=_number(visit.query("before")))
+    page = await visit.desk.audit(**which, limit=_ENTRIES_PER_PAGE, before=_number(visit.query("before")))
     return await visit.page(
         "pages/audit.html",
         title="Audit",

@@ -13,16 +13,16 @@ from perdure.domain.operate.audit import AuditEntry
 from perdure.kinds.kind import Kind, Registry
 from perdure.operate.commands.holds import Spent
 from perdure.operate.wording import some
-from perdure.policy.limits.gatekeeping import NEAR
+from perdure.policy.limits.gatekeeping import NEAR_SHARE
 from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Rate
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.numbers import short_span
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("gates")
-_HISTORY: Final = 50
-_HISTORY_SHOWN: Final = 5
-_FRESH_FOR: Final = 5.0  # seconds, for the spending of budgets
+_HISTORY_ENTRIES_READ: Final = 50
+_HISTORY_ENTRIES_PER_BREAKER: Final = 5
+_BUDGETS_FRESH_SECONDS: Final = 5.0  # seconds, for the spending of budgets
 _ORDER: Final = (BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)  # breakers that hold jobs come first
 _WINDOWS: Final = ("daily", "weekly", "monthly")
 _SPANS: Final = {"daily": "24 h", "weekly": "7 d", "monthly": "30 d"}
@@ -57,7 +57,7 @@ class Window(Struct, frozen=True, kw_only=True):
 
 def tone_of(share: float) -> str:
     """The colour of a meter: limit reached, near, or far."""
-    return "dead" if share >= 1 else "retrying" if share >= NEAR else "running"
+    return "dead" if share >= 1 else "retrying" if share >= NEAR_SHARE else "running"
 
 
 class BudgetRow(Struct, frozen=True, kw_only=True):
@@ -92,8 +92,10 @@ async def gates(visit: Visit) -> Response:
     """Everything that can hold a job back before it runs."""
     pauses = await visit.shared("pauses", visit.desk.holds.pauses)
     breakers = await visit.shared("breakers", visit.desk.holds.breakers)
-    history = await visit.shared("breaker history", lambda: visit.desk.audit(action="breaker", limit=_HISTORY))
-    spent = await visit.shared("budgets", visit.desk.holds.budgets, _FRESH_FOR)
+    history = await visit.shared(
+        "breaker history", lambda: visit.desk.audit(action="breaker", limit=_HISTORY_ENTRIES_READ)
+    )
+    spent = await visit.shared("budgets", visit.desk.holds.budgets, _BUDGETS_FRESH_SECONDS)
     kinds = visit.frame.kinds or {}
     return await visit.page(
         "pages/gates.html",
@@ -107,7 +109,7 @@ async def gates(visit: Visit) -> Response:
         budgets=_budget_rows(spent, kinds),
         limits=_limit_rows(kinds, await _running(visit) if kinds else {}),
         knows_code=visit.frame.kinds is not None,
-        near=NEAR,
+        near=NEAR_SHARE,
     )
 
 
@@ -147,7 +149,7 @@ def _breaker_row(view: BreakerView, kinds: Registry, history: Sequence[AuditEntr
         view=view,
         declared=users[0].breaker if users else None,
         kinds=tuple(sorted(kind.name for kind in users)),
-        history=tuple(own[:_HISTORY_SHOWN]),
+        history=tuple(own[:_HISTORY_ENTRIES_PER_BREAKER]),
     )
 
 

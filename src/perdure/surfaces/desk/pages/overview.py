@@ -13,15 +13,15 @@ from starlette.responses import Response
 from perdure.domain.jobs.states import PARKED, JobState
 from perdure.operate.attention.attention import worst_first
 from perdure.operate.attention.need import Need
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.views.queue_views import QueueView
 from perdure.surfaces.desk.figures import figures_in, figures_of
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
-NEEDS_FOR: Final = 3.0  # seconds
-DATABASE_FOR: Final = 60.0  # seconds; settings and clocks of a database rarely change
-_MOST_QUEUES: Final = 20
+NEEDS_FRESH_SECONDS: Final = 3.0
+DATABASE_FRESH_SECONDS: Final = 60.0  # seconds; settings and clocks of a database rarely change
+_QUEUES_SHOWN: Final = 20
 _ORDER: Final = (JobState.READY, JobState.RUNNING, JobState.RETRYING, JobState.SCHEDULED, JobState.WAITING)
 _SHOWN: Final = (*_ORDER, JobState.PAUSED, JobState.DEAD)
 
@@ -42,15 +42,15 @@ async def overview(visit: Visit) -> Response:
     span = visit.span
     # Concurrently: beside a busy worker, a query spends most of its time waiting for a CPU.
     problems, found, lately, queues, known = await asyncio.gather(
-        visit.shared("database", visit.desk.database_problems, DATABASE_FOR),
-        visit.shared("needs", visit.desk.attention, NEEDS_FOR),
+        visit.shared("database", visit.desk.database_problems, DATABASE_FRESH_SECONDS),
+        visit.shared("needs", visit.desk.attention, NEEDS_FRESH_SECONDS),
         visit.shared(("statistics", span), lambda: visit.desk.statistics(span)),
         visit.shared(("queues", span), lambda: visit.desk.queues(span, times=False)),
         visit.shared("workers", visit.desk.workers),
     )
     needs = worst_first([*problems, *found])
     now = await visit.now()
-    workers = [worker for worker in known if worker.dead_at is None and now - worker.beat_at <= LEASE]
+    workers = [worker for worker in known if worker.dead_at is None and now - worker.beat_at <= ASSUMED_LEASE]
     return await visit.page(
         "pages/overview.html",
         title="Overview",
@@ -81,7 +81,7 @@ def keyed(needs: Sequence[Need]) -> list[tuple[str, Need]]:
     return rows
 
 
-def worst_queues(queues: list[QueueView], most: int = _MOST_QUEUES) -> list[QueueView]:
+def worst_queues(queues: list[QueueView], most: int = _QUEUES_SHOWN) -> list[QueueView]:
     """All queues; of very many, only those without workers and those with the most ready jobs."""
     if len(queues) <= most:
         return queues

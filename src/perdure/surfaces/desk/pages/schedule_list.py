@@ -15,7 +15,7 @@ from perdure.operate.health.schedule_health import is_overdue
 from perdure.surfaces.desk.visit import Visit
 
 CONDITIONS: Final = {"": "all", "late": "late", "paused": "paused", "unreadable": "unreadable"}
-_PAGE: Final = 100
+_SCHEDULES_PER_PAGE: Final = 100
 
 
 class ScheduleList(Struct, frozen=True, kw_only=True):
@@ -36,12 +36,12 @@ def chosen_schedules(visit: Visit, details: Iterable[ScheduleDetail], now: datet
     every = sorted(details, key=lambda detail: detail.view.name)
     matching = [detail for detail in every if _matches(detail, given["name"].lower(), given["show"], now)]
     rest = [detail for detail in matching if detail.view.name > visit.query("after")]
-    shown = tuple(rest[:_PAGE])
+    shown = tuple(rest[:_SCHEDULES_PER_PAGE])
     return ScheduleList(
         shown=shown,
         matching=len(matching),
         all=len(every),
-        next=shown[-1].view.name if len(rest) > _PAGE else None,
+        next=shown[-1].view.name if len(rest) > _SCHEDULES_PER_PAGE else None,
         given=given,
     )
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.worker import Phase, WorkerView
-from perdure.operate.health.checkup import LEASE
+from perdure.operate.health.checkup import ASSUMED_LEASE
 from perdure.operate.wording import listed
 from perdure.storage.records import JobFilter, Page
 from perdure.surfaces.desk.rooms import Room
@@ -22,8 +22,8 @@ from perdure.surfaces.desk.visit import Visit
 room = Room("workers")
 _JOBS_LOOKED_AT: Final = 300
 _JOBS_SHOWN: Final = 8
-_MOST_CARDS: Final = 12  # more workers are shown as a table
-_GONE_SHOWN: Final = 20
+_WORKERS_AS_CARDS: Final = 12  # more workers are shown as a table
+_GONE_WORKERS_SHOWN: Final = 20
 _RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
 
 
@@ -64,9 +64,9 @@ async def workers(visit: Visit) -> Response:
         title="Workers",
         now=now,
         living=sorted(rows_of(living, now, running.jobs), key=lambda row: (row.word != "lost", row.view.name)),
-        many=_MOST_CARDS,
-        gone=rows_of(gone[:_GONE_SHOWN], now),
-        gone_more=max(len(gone) - _GONE_SHOWN, 0),
+        many=_WORKERS_AS_CARDS,
+        gone=rows_of(gone[:_GONE_WORKERS_SHOWN], now),
+        gone_more=max(len(gone) - _GONE_WORKERS_SHOWN, 0),
         running=sum(view.running for view in living),
         slots=sum(view.concurrency for view in living),
         hosts=len({view.process.host for view in living}),
@@ -131,7 +131,7 @@ def _status(view: WorkerView, now: datetime) -> tuple[str, str, str]:
         if view.phase is Phase.CLOSED:
             return "closed", "❀", "It closed cleanly."
         return "lost", "", "It died without closing; other workers took over its jobs."
-    if now - view.beat_at > LEASE:
+    if now - view.beat_at > ASSUMED_LEASE:
         return "lost", "", "It sends no heartbeat; other workers take over its jobs."
     if view.phase in {Phase.OPENING, Phase.CLOSING}:
         return view.phase, *_GENTLE[view.phase]

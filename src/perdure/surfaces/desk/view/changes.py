@@ -12,12 +12,12 @@ from msgspec import Struct
 from perdure.domain.operate.audit import AuditEntry
 from perdure.surfaces.desk.view.numbers import short_span
 
-LONGEST_VALUE: Final = 300
-LONGEST_SPAN: Final = 24
+VALUE_LIMIT_CHARACTERS: Final = 300
+SPAN_LIMIT_CHARACTERS: Final = 24
 _FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # decimals of seconds
 _SPAN: Final = re.compile(r"-?P(?=[\dT])(\d+D)?(T\d+(\.\d+)?S)?")  # as JSON holds it
 _SECONDS: Final = frozenset({"keep"})  # names of spans that are stored as numbers
-_FIRST: Final = 16  # facts and changes
+_FACTS_SHOWN: Final = 16  # facts and changes
 _ELSEWHERE: Final = frozenset({"before", "after"})
 
 
@@ -41,12 +41,12 @@ class Account(Struct, frozen=True):
     @property
     def first(self) -> Account:
         """The part that fits into a row of a list."""
-        return Account(self.facts[:_FIRST], self.changes[: max(_FIRST - len(self.facts), 0)])
+        return Account(self.facts[:_FACTS_SHOWN], self.changes[: max(_FACTS_SHOWN - len(self.facts), 0)])
 
     @property
     def rest(self) -> Account:
         """The part that is folded until the reader opens it."""
-        return Account(self.facts[_FIRST:], self.changes[max(_FIRST - len(self.facts), 0) :])
+        return Account(self.facts[_FACTS_SHOWN:], self.changes[max(_FACTS_SHOWN - len(self.facts), 0) :])
 
 
 def account_of(entry: AuditEntry) -> Account:
@@ -71,7 +71,7 @@ def _text(name: str, value: Any) -> str | None:
     if name in _SECONDS and isinstance(value, int | float):
         return short_span(value)
     if isinstance(value, str):
-        if len(value) < LONGEST_SPAN and _SPAN.fullmatch(value):
+        if len(value) < SPAN_LIMIT_CHARACTERS and _SPAN.fullmatch(value):
             return short_span(msgspec.convert(value, timedelta))
-        return _FRACTION.sub(r"\1", value)[:LONGEST_VALUE]
-    return msgspec.json.encode(value).decode()[:LONGEST_VALUE]
+        return _FRACTION.sub(r"\1", value)[:VALUE_LIMIT_CHARACTERS]
+    return msgspec.json.encode(value).decode()[:VALUE_LIMIT_CHARACTERS]

@@ -12,10 +12,14 @@ _EXACT_UP_TO: Final = 10_000
 _SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TEN: Final = 10
 _HUNDRED: Final = 100
-_MINUTE: Final = 60.0
-_HOUR: Final = 3_600.0
-_DAY: Final = 86_400.0
-_UNITS: Final = ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "m"), (_MINUTE, "m", 1.0, "s"))
+_MINUTE_SECONDS: Final = 60.0
+_HOUR_SECONDS: Final = 3_600.0
+_DAY_SECONDS: Final = 86_400.0
+_UNITS: Final = (
+    (_DAY_SECONDS, "d", _HOUR_SECONDS, "h"),
+    (_HOUR_SECONDS, "h", _MINUTE_SECONDS, "m"),
+    (_MINUTE_SECONDS, "m", 1.0, "s"),
+)
 
 
 def short_number(value: float | None) -> str:
@@ -51,9 +55,9 @@ def rate(count: float, seconds: float) -> str:
     each_second = count / seconds
     if each_second >= 1:
         return f"{short_number(_few_digits(each_second))} /s"
-    if each_second * _MINUTE >= 1:
-        return f"{_digits(each_second * _MINUTE)} /min"
-    return f"{_digits(each_second * _HOUR)} /h"
+    if each_second * _MINUTE_SECONDS >= 1:
+        return f"{_digits(each_second * _MINUTE_SECONDS)} /min"
+    return f"{_digits(each_second * _HOUR_SECONDS)} /h"
 
 
 def share(part: float | None) -> str:
@@ -73,7 +77,7 @@ def short_span(span: timedelta | float | None) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 0:
         return f"-{short_span(-seconds)}"
-    if seconds < _MINUTE:
+    if seconds < _MINUTE_SECONDS:
         return _short_seconds(seconds)
     length, unit, smaller, name = next(units for units in _UNITS if seconds >= units[0])
     many, rest = int(seconds // length), int(seconds % length // smaller)

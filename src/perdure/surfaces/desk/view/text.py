@@ -12,7 +12,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-LONGEST_LINE: Final = 2_000
+LINE_LIMIT_CHARACTERS: Final = 2_000
 _SHOWN_AS_IT_IS: Final = frozenset("\n\t\u200d\ufe0f")  # line breaks, tabs, and the joiner of emoji parts
 _MAYBE_ODD: Final = re.compile(r"[^\n\t -~]")
 _HIDDEN: Final = frozenset({"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"})  # characters without a shape
@@ -29,7 +29,7 @@ def plain(text: str) -> str:
     return _MAYBE_ODD.sub(lambda found: _escape(found[0]) if is_odd(found[0]) else found[0], text)
 
 
-def visible(text: str, most: int = LONGEST_LINE) -> Markup:
+def visible(text: str, most: int = LINE_LIMIT_CHARACTERS) -> Markup:
     """The text as HTML, with odd characters marked and named in a tooltip; a long text is cut and ends in "…"."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     pieces: list[str] = []

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from perdure.domain.duration import parse_duration
 from perdure.errors import ArgumentError
 from perdure.surfaces.desk.view.numbers import NOTHING, short_span, span
-from perdure.surfaces.desk.view.text import LONGEST_LINE, visible
+from perdure.surfaces.desk.view.text import LINE_LIMIT_CHARACTERS, visible
 
-_NEAR: Final = timedelta(hours=20)
+_WITHOUT_DATE_WITHIN: Final = timedelta(hours=20)
 _TIME: Final = r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z\b| UTC\b|[+-]\d\d:\d\d\b)"
 _SPAN: Final = r"(?<![^\s(])(?P<span>(?:\d{1,9}(?:\.\d{1,6})?(?:d|h|ms|us|m|s))+)(?=[,.;:)]*(?:\s|$))"
 _IN_A_SENTENCE: Final = re.compile(f"{_TIME}|{_SPAN}")
@@ -26,7 +26,7 @@ def moment(at: datetime | None, now: datetime) -> Markup:
     """The time of day if it is near, else the date and time."""
     if at is None:
         return Markup("{}").format(NOTHING)
-    near = abs(now - at) < _NEAR
+    near = abs(now - at) < _WITHOUT_DATE_WITHIN
     shown = at.astimezone(UTC).strftime("%H:%M:%S" if near else "%Y-%m-%d %H:%M")
     return _time(at, "clock" if near else "day", f"{shown} UTC")
 
@@ -48,7 +48,7 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     return _time(at, "none", f"{short_span(gone)} ago" if gone > timedelta(0) else f"in {short_span(-gone)}")
 
 
-def sentence(words: str, now: datetime | None, most: int = LONGEST_LINE) -> Markup:
+def sentence(words: str, now: datetime | None, most: int = LINE_LIMIT_CHARACTERS) -> Markup:
     """Untrusted words, as `visible` shows them.
 
     Times with a zone are formatted by `moment`, or by `full` if `now` is None; spans such as `1h51m`, the format of the

@@ -13,10 +13,10 @@ _FRAME: Final = re.compile(r'^[ |+-]*File "([^"\n]*)"')
 _LIBRARY: Final = re.compile(
     r"[/\\](?:site-packages|dist-packages|lib[/\\]python3[^/\\]*|src[/\\]perdure)[/\\]|^<frozen "
 )
-_LONGEST_TRACEBACK: Final = 20_000
+_TRACEBACK_LIMIT_CHARACTERS: Final = 20_000
 
 
-def traceback(text: str, most: int = _LONGEST_TRACEBACK) -> Markup:
+def traceback(text: str, most: int = _TRACEBACK_LIMIT_CHARACTERS) -> Markup:
     """The whole traceback as `visible` shows it, with the frames of libraries marked."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     pieces: list[Markup] = []

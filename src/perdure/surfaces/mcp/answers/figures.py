@@ -14,10 +14,10 @@ from perdure.operate.views.queue_views import QueueView
 from perdure.surfaces.mcp.answers.base import Answer, Part
 from perdure.surfaces.mcp.quoting import Quoted, Quoter, name, sentence
 
-_MOST_QUEUES: Final = 50
-_MOST_NEEDS: Final = 20
-_MOST_ALERTS: Final = 20
-_MOST_GROUPS: Final = 30
+_QUEUES_SHOWN: Final = 50
+_NEEDS_SHOWN: Final = 20
+_ALERTS_SHOWN: Final = 20
+_GROUPS_SHOWN: Final = 30
 _MINUTE: Final = timedelta(minutes=1)
 
 
@@ -120,12 +120,12 @@ def overview_now(
     """The overview as an answer."""
     return OverviewNow(
         at=overview.at,
-        needs=[_need(quoter, need) for need in needs[:_MOST_NEEDS]],
-        more_needs=max(len(needs) - _MOST_NEEDS, 0),
-        open_alerts=[_alert(quoter, alert) for alert in alerts[:_MOST_ALERTS]],
-        more_alerts=max(len(alerts) - _MOST_ALERTS, 0),
-        queues=[_queue(view) for view in queues[:_MOST_QUEUES]],
-        more_queues=max(len(queues) - _MOST_QUEUES, 0),
+        needs=[_need(quoter, need) for need in needs[:_NEEDS_SHOWN]],
+        more_needs=max(len(needs) - _NEEDS_SHOWN, 0),
+        open_alerts=[_alert(quoter, alert) for alert in alerts[:_ALERTS_SHOWN]],
+        more_alerts=max(len(alerts) - _ALERTS_SHOWN, 0),
+        queues=[_queue(view) for view in queues[:_QUEUES_SHOWN]],
+        more_queues=max(len(queues) - _QUEUES_SHOWN, 0),
         running_workers=sum(worker.dead_at is None for worker in overview.workers),
         lost_workers=sum(worker.dead_at is not None for worker in overview.workers),
     )
@@ -144,9 +144,9 @@ def compared(found: Comparison, at: datetime) -> Compared:
                 now=_figures(now.get(each), found.now, at),
                 before=_figures(before.get(each), found.before, at),
             )
-            for each in names[:_MOST_GROUPS]
+            for each in names[:_GROUPS_SHOWN]
         ],
-        more_groups=max(len(names) - _MOST_GROUPS, 0),
+        more_groups=max(len(names) - _GROUPS_SHOWN, 0),
     )
 
 

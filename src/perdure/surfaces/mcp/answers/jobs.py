@@ -11,12 +11,12 @@ from perdure.operate.records import JobDetail, Why
 from perdure.surfaces.mcp.answers.base import Answer, Part
 from perdure.surfaces.mcp.quoting import Quoted, Quoter, name, sentence
 
-_SHOWN_ATTEMPTS: Final = 5
-_SHOWN_STEPS: Final = 20
+_ATTEMPTS_SHOWN: Final = 5
+_STEPS_SHOWN: Final = 20
 _SHOWN_LINES: Final = 20
-_SHORT: Final = 300
-_LONG: Final = 4_000
-_TAIL: Final = 2_000  # the end of a traceback says where the error happened
+_SHORT_TEXT_CHARACTERS: Final = 300
+_LONG_TEXT_CHARACTERS: Final = 4_000
+_TRACEBACK_TAIL_CHARACTERS: Final = 2_000  # the end of a traceback says where the error happened
 
 
 class JobLine(Part):
@@ -127,16 +127,16 @@ def job_line(quoter: Quoter, job: JobView) -> JobLine:
         finished_at=job.finished_at,
         failures=job.failures,
         failure_group=job.fingerprint,
-        ref=quoter.maybe(job.ref, _SHORT),
-        last_error=quoter.maybe(job.last_error, _SHORT),
+        ref=quoter.maybe(job.ref, _SHORT_TEXT_CHARACTERS),
+        last_error=quoter.maybe(job.last_error, _SHORT_TEXT_CHARACTERS),
     )
 
 
 def why_short(quoter: Quoter, why: Why) -> WhyShort:
     """Why a job does not run. The sentences quote names and errors, so they count as untrusted text."""
     return WhyShort(
-        answer=quoter.text(why.answer, _SHORT),
-        facts=[quoter.text(fact, _SHORT) for fact in why.facts],
+        answer=quoter.text(why.answer, _SHORT_TEXT_CHARACTERS),
+        facts=[quoter.text(fact, _SHORT_TEXT_CHARACTERS) for fact in why.facts],
         until=why.until,
         what_to_do=None if why.what_to_do is None else sentence(why.what_to_do),
     )
@@ -154,13 +154,16 @@ def job_explained(quoter: Quoter, detail: JobDetail, why: Why | None) -> JobExpl
         parent=job.parent,
         started_at=job.started_at,
         why_not_running=None if why is None else why_short(quoter, why),
-        args=quoter.text(job.args, _LONG),
-        attempts=[attempt_made(quoter, attempt) for attempt in detail.attempts[-_SHOWN_ATTEMPTS:]],
+        args=quoter.text(job.args, _LONG_TEXT_CHARACTERS),
+        attempts=[attempt_made(quoter, attempt) for attempt in detail.attempts[-_ATTEMPTS_SHOWN:]],
         result=quoter.maybe(job.result),
         meta=quoter.maybe(job.meta),
-        children=[_children(family) for family in detail.families[:_SHOWN_STEPS]],
-        steps=[_step(quoter, step) for step in detail.steps[-_SHOWN_STEPS:]],
-        log=[quoter.text(f"{line.at.isoformat()} {line.text}", _SHORT) for line in detail.lines[-_SHOWN_LINES:]],
+        children=[_children(family) for family in detail.families[:_STEPS_SHOWN]],
+        steps=[_step(quoter, step) for step in detail.steps[-_STEPS_SHOWN:]],
+        log=[
+            quoter.text(f"{line.at.isoformat()} {line.text}", _SHORT_TEXT_CHARACTERS)
+            for line in detail.lines[-_SHOWN_LINES:]
+        ],
     )
 
 
@@ -173,7 +176,9 @@ def attempt_made(quoter: Quoter, attempt: Attempt) -> AttemptMade:
         started_at=attempt.started_at,
         finished_at=attempt.finished_at,
         error=quoter.text(f"{attempt.error_type}: {attempt.message}"),
-        traceback=None if attempt.traceback is None else quoter.text(attempt.traceback[-_TAIL:], _TAIL),
+        traceback=None
+        if attempt.traceback is None
+        else quoter.text(attempt.traceback[-_TRACEBACK_TAIL_CHARACTERS:], _TRACEBACK_TAIL_CHARACTERS),
         next_at=attempt.next_at,
     )
 
@@ -189,5 +194,5 @@ def _step(quoter: Quoter, step: StepRecord) -> Step:
         state=step.state,
         tries=step.tries,
         due_at=step.due_at,
-        note=quoter.maybe(step.note, _SHORT),
+        note=quoter.maybe(step.note, _SHORT_TEXT_CHARACTERS),
     )

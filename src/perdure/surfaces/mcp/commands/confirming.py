@@ -29,7 +29,7 @@ from perdure.surfaces.mcp.quoting import sentence
 
 _ASKS_BY_RESULT: Final = "2026-07-28"
 _QUESTION: Final = "confirm"
-_MOST_SKIPPED: Final = 20
+_SKIPPED_SHOWN: Final = 20
 
 
 class Approve(BaseModel):
@@ -89,7 +89,7 @@ class Confirming:
         return self._answer(plan, "done", summary)
 
     def _answer(self, plan: Planned, status: Any, summary: str, dry_run: DryRun | None = None) -> CommandAnswer:
-        skipped = (SkippedJob(job=sentence(job), why=sentence(why)) for job, why in plan.skipped[:_MOST_SKIPPED])
+        skipped = (SkippedJob(job=sentence(job), why=sentence(why)) for job, why in plan.skipped[:_SKIPPED_SHOWN])
         return self._ground.sized(
             CommandAnswer(
                 status=status,

@@ -13,7 +13,7 @@ from perdure.surfaces.mcp.answers.jobs import attempt_made, job_line
 from perdure.surfaces.mcp.ground import Ask, Ground
 from perdure.surfaces.mcp.tools.parameters import Limit, Search
 
-_EXAMPLES: Final = 5
+_EXAMPLES_SHOWN: Final = 5
 
 Before = Annotated[str | None, Field(description="The `next` of the answer before this one.", max_length=200)]
 Fingerprint = Annotated[
@@ -43,7 +43,7 @@ class FailureTools:
             quoter = self._ground.quoter()
             group = await desk.failure_group(fingerprint)
             which = JobFilter(fingerprint=group.fingerprint, states=JobState.DEAD)
-            page = await desk.jobs(which, Page(_EXAMPLES))
+            page = await desk.jobs(which, Page(_EXAMPLES_SHOWN))
             detail = await desk.job(page.jobs[0].id, lines=0) if page.jobs else None
             attempts = () if detail is None else detail.attempts
             return self._ground.sized(

@@ -21,7 +21,7 @@ from perdure.surfaces.mcp.answers.holding import (
 from perdure.surfaces.mcp.ground import Ask, Ground
 from perdure.surfaces.mcp.tools.parameters import Limit
 
-_MOST: Final = 50
+_ITEMS_SHOWN: Final = 50
 
 ScheduleName = Annotated[
     str | None, Field(description="Only this schedule, with its next and last five times.", max_length=200)
@@ -44,7 +44,7 @@ class FleetTools:
         async with self._ground.at_desk(ask, "schedules") as desk:
             quoter = self._ground.quoter()
             found = [await desk.calendar.schedule(name)] if name is not None else await desk.calendar.details()
-            lines = [schedule_line(quoter, detail) for detail in found[:_MOST]]
+            lines = [schedule_line(quoter, detail) for detail in found[:_ITEMS_SHOWN]]
             return self._ground.sized(SchedulesNow(schedules=lines, more=len(found) - len(lines)))
 
     async def gates(self, ask: Ask) -> GatesNow:
@@ -53,12 +53,12 @@ class FleetTools:
             quoter = self._ground.quoter()
             pauses, breakers = await desk.holds.pauses(), await desk.holds.breakers()
             budgets = await desk.holds.budgets()
-            more = sum(max(len(found) - _MOST, 0) for found in (pauses, breakers, budgets))
+            more = sum(max(len(found) - _ITEMS_SHOWN, 0) for found in (pauses, breakers, budgets))
             return self._ground.sized(
                 GatesNow(
-                    pauses=[pause_line(quoter, pause) for pause in pauses[:_MOST]],
-                    breakers=[breaker_line(quoter, breaker) for breaker in breakers[:_MOST]],
-                    budgets=[spent_line(spent) for spent in budgets[:_MOST]],
+                    pauses=[pause_line(quoter, pause) for pause in pauses[:_ITEMS_SHOWN]],
+                    breakers=[breaker_line(quoter, breaker) for breaker in breakers[:_ITEMS_SHOWN]],
+                    budgets=[spent_line(spent) for spent in budgets[:_ITEMS_SHOWN]],
                     more=more,
                 )
             )
@@ -67,7 +67,7 @@ class FleetTools:
         """List workers with their queues, slots, running jobs and last heartbeat."""
         async with self._ground.at_desk(ask, "workers") as desk:
             found = await desk.workers()
-            lines = [worker_line(worker) for worker in found[:_MOST]]
+            lines = [worker_line(worker) for worker in found[:_ITEMS_SHOWN]]
             return self._ground.sized(WorkersNow(workers=lines, more=len(found) - len(lines)))
 
     async def approvals(self, ask: Ask, limit: Limit = 20) -> QuestionsNow:

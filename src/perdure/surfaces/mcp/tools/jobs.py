@@ -23,7 +23,7 @@ from perdure.surfaces.mcp.ground import Ask, Ground
 from perdure.surfaces.mcp.tools.parameters import Job, Kind, Limit, Search
 
 _LINES: Final = 20
-_PLANNED: Final = 20
+_ATTEMPTS_PLANNED: Final = 20
 
 Before = Annotated[str | None, Field(description="The `next` of the answer before this one.", max_length=100)]
 
@@ -69,10 +69,10 @@ class JobTools:
             now = await desk.now()
             if job is not None:
                 known = (await desk.job(job, lines=0)).job
-                found = preview_of_job(self._ground.kinds, known, now, _PLANNED)
+                found = preview_of_job(self._ground.kinds, known, now, _ATTEMPTS_PLANNED)
                 of = f"job {known.id}"
             elif self._ground.kinds is not None and kind is not None:
-                found = preview_of_kind(self._ground.kinds, kind, now, _PLANNED)
+                found = preview_of_kind(self._ground.kinds, kind, now, _ATTEMPTS_PLANNED)
                 of = f"kind {kind}"
             else:
                 found, of = None, ""

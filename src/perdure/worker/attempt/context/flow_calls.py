@@ -244,7 +244,7 @@ class FlowCalls:
         *args: Any,
         every: Backoff = polling.EVERY,
         jitter: Jitter = polling.JITTER,
-        within: Duration = polling.WITHIN,
+        within: Duration = polling.DEFAULT_WITHIN,
         rest: Duration | None = None,
         deadline: Duration | datetime | None = None,
         then: str = "round",

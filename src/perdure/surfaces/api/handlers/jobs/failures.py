@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from perdure.operate.search.suggest import Suggestion
-from perdure.operate.views.failure_groups import MOST_GROUPS, FailureGroup
+from perdure.operate.views.failure_groups import GROUPS_PER_PAGE, FailureGroup
 from perdure.surfaces.api.filters import Filter, read_cursor, write_cursor
 from perdure.surfaces.api.route import Call, Given
 
@@ -15,7 +15,7 @@ from perdure.surfaces.api.route import Call, Given
 class GroupsQuery(Filter, frozen=True, kw_only=True):
     """Which dead letters, and which page of their groups."""
 
-    limit: Annotated[int, Meta(ge=1, le=MOST_GROUPS)] = 50
+    limit: Annotated[int, Meta(ge=1, le=GROUPS_PER_PAGE)] = 50
     cursor: str | None = None
 
 

@@ -15,7 +15,7 @@ from perdure.operate.records import Asking
 from perdure.surfaces.api.filters import Filter
 from perdure.surfaces.api.route import Call, Given
 
-_LARGEST = 64 * 1024
+_PAYLOAD_LIMIT_BYTES = 64 * 1024
 
 
 class ApprovalList(Struct, frozen=True):
@@ -63,6 +63,6 @@ async def emit_event(call: Call[None, NewEvent]) -> Emission:
     """Emit an event and wake the jobs waiting for it; the first emission wins."""
     body = call.body
     payload = None if body.payload is msgspec.UNSET else encode(body.payload)
-    if payload is not None and len(payload.encode()) > _LARGEST:
-        raise PayloadError("payload", f"takes {len(payload.encode()):,} bytes, {_LARGEST:,} are allowed")
+    if payload is not None and len(payload.encode()) > _PAYLOAD_LIMIT_BYTES:
+        raise PayloadError("payload", f"takes {len(payload.encode()):,} bytes, {_PAYLOAD_LIMIT_BYTES:,} are allowed")
     return await call.desk.emit(body.event, payload, why=body.why)

@@ -22,8 +22,8 @@ from perdure.surfaces.cli.terminal.times import absolute, both, relative, took
 
 _SAME_MOMENT: Final = timedelta(seconds=1)
 _STEP_STYLE: Final = {StepState.BEGUN: "", StepState.DONE: "dim", StepState.GIVEN_UP: "yellow"}
-_MOST_STEPS: Final = 50
-_WIDEST_NAME: Final = 30
+_STEPS_SHOWN: Final = 50
+_NAME_LIMIT_COLUMNS: Final = 30
 _TRIED: Final = (StepKind.CALL, StepKind.POLL)
 _LEVEL_STYLE: Final = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
@@ -68,10 +68,10 @@ def _costs(costs: Sequence[Cost]) -> Iterator[tuple[str, Text]]:
 
 def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:
     """The steps; if there are very many, only the last ones, which show where the job is."""
-    if len(steps) > _MOST_STEPS:
-        yield Text(f"… {len(steps) - _MOST_STEPS:,} before these: --json has all", style="dim")
-    shown = steps[-_MOST_STEPS:]
-    width = min(max(len(one_line(step.key)) for step in shown), _WIDEST_NAME)
+    if len(steps) > _STEPS_SHOWN:
+        yield Text(f"… {len(steps) - _STEPS_SHOWN:,} before these: --json has all", style="dim")
+    shown = steps[-_STEPS_SHOWN:]
+    width = min(max(len(one_line(step.key)) for step in shown), _NAME_LIMIT_COLUMNS)
     for step in shown:
         yield _step(step, now, width)
 

@@ -15,11 +15,11 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
 from perdure.operate.records import JobPage
 from perdure.surfaces.cli.terminal.hostile import one_line
-from perdure.surfaces.cli.terminal.output import NARROWEST, console, print_json, say, state_text
+from perdure.surfaces.cli.terminal.output import NARROWEST_COLUMNS, console, print_json, say, state_text
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import relative
 
-WIDE: Final = 110
+WIDE_FROM_COLUMNS: Final = 110
 _WAITS: Final = {JobState.WAITING, JobState.PAUSED}
 _ON_AN_ATTEMPT: Final = {JobState.RUNNING, JobState.SUCCEEDED}  # the attempt neither failed nor crashed
 _ANSWER: Final = "answer"
@@ -39,12 +39,12 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
         _say_how_far(page, now)
         return
     out = console()
-    out.width = max(out.width, NARROWEST)  # let the terminal wrap longer lines; half an id is useless
+    out.width = max(out.width, NARROWEST_COLUMNS)  # let the terminal wrap longer lines; half an id is useless
     if not dead:
-        out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
+        out.print(_job_table(page.jobs, now, wide=out.width >= WIDE_FROM_COLUMNS))
         if any(job.warnings for job in page.jobs):
             say("(!) done with warnings: perdure jobs show ID", "dim")
-    elif out.width >= WIDE:
+    elif out.width >= WIDE_FROM_COLUMNS:
         out.print(_dead_table(page.jobs, now))
     else:
         _print_dead(out, page.jobs, now)

@@ -17,8 +17,8 @@ from perdure.surfaces.desk.view.numbers import share, short_span
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("alerts")
-_SHOWN: Final = 20
-_OPEN_SHOWN: Final = 100
+_ENTRIES_PER_PAGE: Final = 20
+_OPEN_ALERTS_SHOWN: Final = 100
 WORDS: Final = {
     When.JOB_DIED: "a dead job",
     When.NEW_ERROR: "a new error",
@@ -58,14 +58,16 @@ async def alerts(visit: Visit) -> Response:
     desk = visit.desk.alerts
     before, sent_before = visit.query("before") or None, visit.query("sent") or None
     opened = await visit.shared("open alerts", desk.open)
-    history = await visit.shared(("alerts", before), lambda: desk.history(limit=_SHOWN, before=before))
-    notices = await visit.shared(("notices", sent_before), lambda: desk.notices(limit=_SHOWN, before=sent_before))
+    history = await visit.shared(("alerts", before), lambda: desk.history(limit=_ENTRIES_PER_PAGE, before=before))
+    notices = await visit.shared(
+        ("notices", sent_before), lambda: desk.notices(limit=_ENTRIES_PER_PAGE, before=sent_before)
+    )
     return await visit.page(
         "pages/alerts/alerts.html",
         title="Alerts",
         now=await visit.now(),
-        opened=opened[:_OPEN_SHOWN],
-        open_more=max(len(opened) - _OPEN_SHOWN, 0),
+        opened=opened[:_OPEN_ALERTS_SHOWN],
+        open_more=max(len(opened) - _OPEN_ALERTS_SHOWN, 0),
         rules=await visit.shared("alert rules", desk.rules),
         channels=await visit.shared("alert channels", desk.channels),
         history=history,

@@ -11,9 +11,9 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("approvals")
-_LOOKED_AT: Final = 500  # waiting jobs
-_SHOWN: Final = 50
-_ANSWERED: Final = 10
+_APPROVALS_READ: Final = 500  # waiting jobs
+_APPROVALS_PER_PAGE: Final = 50
+_ANSWERS_SHOWN: Final = 10
 _VERDICTS: Final = {"approve": True, "deny": False}
 
 
@@ -21,22 +21,24 @@ _VERDICTS: Final = {"approve": True, "deny": False}
 async def approvals(visit: Visit) -> Response:
     """Open questions, newest job first, in pages, and the last answers."""
     number = _page_number(visit.query("page", "1"))
-    asked = await visit.shared("approvals", lambda: visit.desk.approvals(most=_LOOKED_AT))
-    answered = await visit.shared("answers", lambda: visit.desk.audit(action="answer", limit=_ANSWERED))
+    asked = await visit.shared("approvals", lambda: visit.desk.approvals(most=_APPROVALS_READ))
+    answered = await visit.shared("answers", lambda: visit.desk.audit(action="answer", limit=_ANSWERS_SHOWN))
     return await visit.page(
         "pages/jobs/approvals.html",
         title="Approvals",
         now=await visit.now(),
-        asked=asked[(number - 1) * _SHOWN : number * _SHOWN],
-        next=visit.url("/approvals", page=number + 1) if len(asked) > number * _SHOWN else None,
+        asked=asked[(number - 1) * _APPROVALS_PER_PAGE : number * _APPROVALS_PER_PAGE],
+        next=visit.url("/approvals", page=number + 1) if len(asked) > number * _APPROVALS_PER_PAGE else None,
         first=visit.url("/approvals") if number > 1 else None,
         answered=answered.entries,
     )
 
 
 def _page_number(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= _LOOKED_AT // _SHOWN:
-        raise ArgumentError("page", f"must be a number from 1 to {_LOOKED_AT // _SHOWN}, got {text!r:.40}")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= _APPROVALS_READ // _APPROVALS_PER_PAGE:
+        raise ArgumentError(
+            "page", f"must be a number from 1 to {_APPROVALS_READ // _APPROVALS_PER_PAGE}, got {text!r:.40}"
+        )
     return int(text)
 
 

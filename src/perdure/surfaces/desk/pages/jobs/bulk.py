@@ -16,7 +16,7 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("bulk")
-_SHOWN: Final = 50
+_COMMANDS_SHOWN: Final = 50
 _DELAY: Final = "1h"
 _WORDS: Final = {
     "requeue": "Requeue",
@@ -33,7 +33,7 @@ _WORDS: Final = {
 async def bulks(visit: Visit) -> Response:
     """The bulk commands, newest first."""
     before = visit.query("before") or None
-    page = await visit.desk.bulks(limit=_SHOWN, before=before)
+    page = await visit.desk.bulks(limit=_COMMANDS_SHOWN, before=before)
     return await visit.page(
         "pages/jobs/bulks.html",
         title="Bulk commands",

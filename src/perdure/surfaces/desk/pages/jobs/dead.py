@@ -16,7 +16,7 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("dead")
-_PAGE: Final = 50
+_ROWS_PER_PAGE: Final = 50
 _DEAD: Final = frozenset({JobState.DEAD})
 
 
@@ -25,7 +25,7 @@ async def groups(visit: Visit) -> Response:
     """The groups of dead letters, last failure first."""
     before, text = visit.query("before") or None, visit.query("q").strip()
     wanted = await read_search(visit, text)
-    page = await visit.desk.failure_groups(wanted, limit=_PAGE, before=before)
+    page = await visit.desk.failure_groups(wanted, limit=_ROWS_PER_PAGE, before=before)
     return await visit.page(
         "pages/jobs/dead.html",
         title="Dead letters",
@@ -49,7 +49,7 @@ async def group(visit: Visit) -> Response:
     """One group and its dead letters."""
     fingerprint, before = visit.path("fingerprint"), visit.query("before") or None
     found = await visit.desk.failure_group(fingerprint)
-    page = await visit.desk.jobs(JobFilter(fingerprint=fingerprint, states=_DEAD), Page(_PAGE, before))
+    page = await visit.desk.jobs(JobFilter(fingerprint=fingerprint, states=_DEAD), Page(_ROWS_PER_PAGE, before))
     path = f"/dead/{fingerprint}"
     return await visit.page(
         "pages/jobs/dead_group.html",

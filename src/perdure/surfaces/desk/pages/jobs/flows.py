@@ -16,10 +16,10 @@ from perdure.surfaces.desk.view.states import colour
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("flows")
-_PAGE: Final = 50
-_DRAWN: Final = 4
+_FLOWS_PER_PAGE: Final = 50
+_FLOWS_DRAWN: Final = 4
 _CHILDREN_DRAWN: Final = 8
-_CHILDREN_LOOKED_AT: Final = 500
+_CHILDREN_READ: Final = 500
 
 
 class Drawn(Struct, frozen=True):
@@ -33,9 +33,11 @@ class Drawn(Struct, frozen=True):
 async def flows(visit: Visit) -> Response:
     """Waiting jobs, newest first."""
     before = visit.query("before") or None
-    page: FlowPage = await visit.shared(("flows", before), lambda: visit.desk.flows(limit=_PAGE, before=before))
+    page: FlowPage = await visit.shared(
+        ("flows", before), lambda: visit.desk.flows(limit=_FLOWS_PER_PAGE, before=before)
+    )
     parents = [flow for flow in page.flows if flow.families]
-    drawn = [Drawn(flow, tuple(await _nodes(visit, flow))) for flow in parents[:_DRAWN]]
+    drawn = [Drawn(flow, tuple(await _nodes(visit, flow))) for flow in parents[:_FLOWS_DRAWN]]
     return await visit.page(
         "pages/jobs/flows.html",
         title="Flows",
@@ -61,7 +63,7 @@ async def _nodes(visit: Visit, flow: FlowView) -> list[Node]:
         nodes.append(Node(id=box, label=family.key, colour=tone, parent=job.id, note=f"{done} of {family.total}"))
         if family.key not in awaited:
             continue
-        known = await visit.desk.fates_of(job.id, family.key, limit=_CHILDREN_LOOKED_AT)
+        known = await visit.desk.fates_of(job.id, family.key, limit=_CHILDREN_READ)
         nodes += [_child(visit, child, box) for child in telling(known, _CHILDREN_DRAWN)]
         if family.total > _CHILDREN_DRAWN:
             left = f"and {family.total - _CHILDREN_DRAWN:,} more"

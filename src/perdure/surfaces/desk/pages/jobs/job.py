@@ -32,8 +32,8 @@ from perdure.surfaces.desk.visit import Visit
 room = Room("jobs")
 _TABS: Final = ("steps", "attempts", "data", "children", "log", "audit")
 CHILDREN_DRAWN: Final = 24
-_MOST_CELLS: Final = 1_000
-_AUDIT_SHOWN: Final = 50
+_CELLS_DRAWN: Final = 1_000
+_AUDIT_ENTRIES_SHOWN: Final = 50
 _ATTEMPTS_AHEAD: Final = 6
 
 
@@ -60,7 +60,7 @@ async def job(visit: Visit) -> Response:
     ahead = _ahead(visit, detail.job, now)
     tab = _tab(visit, detail)
     families = await _families(visit, detail, tab)
-    audit = await visit.desk.audit(job=detail.job.id, limit=_AUDIT_SHOWN)
+    audit = await visit.desk.audit(job=detail.job.id, limit=_AUDIT_ENTRIES_SHOWN)
     return await visit.page(
         "pages/jobs/job.html",
         title="Job",
@@ -193,7 +193,7 @@ async def _families(visit: Visit, detail: JobDetail, tab: str) -> list[FamilyPar
     for family in detail.families:
         part = FamilyPart(family.key, family.total, family.succeeded, family.failed)
         if tab == "children":
-            known = await visit.desk.fates_of(detail.job.id, family.key, limit=_MOST_CELLS)
+            known = await visit.desk.fates_of(detail.job.id, family.key, limit=_CELLS_DRAWN)
             cells = [_cell(visit, child) for child in known] if family.total > CHILDREN_DRAWN else []
             part = replace(part, shown=telling(known, CHILDREN_DRAWN), cells=tuple(cells))
         parts.append(part)

@@ -20,9 +20,9 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("jobs")
-_PAGE: Final = 50
-_LONGEST_SEARCH: Final = 2_000
-_MOST_CHOSEN: Final = 200
+_JOBS_PER_PAGE: Final = 50
+_SEARCH_LIMIT_CHARACTERS: Final = 2_000
+_JOBS_CHOSEN_LIMIT: Final = 200
 _VERBS: Final = {"requeue": "Requeue", "cancel": "Cancel", "run_now": "Run now:"}
 _TABS: Final = {
     "all": None,
@@ -45,7 +45,7 @@ async def jobs(visit: Visit) -> Response:
         which = await read_search(visit, text)
     except ArgumentError as error:
         return await visit.page("pages/jobs/bad_search.html", title="Jobs", status=400, problem=str(error), search=text)
-    page = await visit.desk.jobs(which, Page(_PAGE, visit.query("before") or None))
+    page = await visit.desk.jobs(which, Page(_JOBS_PER_PAGE, visit.query("before") or None))
     return await visit.page(
         "pages/jobs/jobs.html",
         title="Jobs",
@@ -65,7 +65,7 @@ async def jobs(visit: Visit) -> Response:
 @room.page("/suggestions")
 async def suggestions(visit: Visit) -> Response:
     """Suggestions for the search box, as JSON for the script."""
-    found = await visit.desk.suggestions(visit.query("q")[:_LONGEST_SEARCH])
+    found = await visit.desk.suggestions(visit.query("q")[:_SEARCH_LIMIT_CHARACTERS])
     body = json.dumps([{"text": each.text, "hint": each.hint} for each in found])
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
@@ -94,8 +94,10 @@ def _chosen(visit: Visit) -> list[str]:
     ids = [value for value in visit.form.getlist("id") if isinstance(value, str)]
     if not ids:
         raise ArgumentError("id", "is missing: choose at least one job by its box")
-    if len(ids) > _MOST_CHOSEN:
-        raise ArgumentError("id", f"may name at most {_MOST_CHOSEN} jobs, got {len(ids)}: act on the search instead")
+    if len(ids) > _JOBS_CHOSEN_LIMIT:
+        raise ArgumentError(
+            "id", f"may name at most {_JOBS_CHOSEN_LIMIT} jobs, got {len(ids)}: act on the search instead"
+        )
     return ids
 
 
@@ -120,8 +122,8 @@ def _account(action: str, done: Changed) -> str:
 
 async def read_search(visit: Visit, text: str) -> JobFilter:
     """The filter of a search; refuses a search that is too long."""
-    if len(text) > _LONGEST_SEARCH:
-        raise ArgumentError("search", f"has {len(text):,} characters, {_LONGEST_SEARCH:,} are allowed")
+    if len(text) > _SEARCH_LIMIT_CHARACTERS:
+        raise ArgumentError("search", f"has {len(text):,} characters, {_SEARCH_LIMIT_CHARACTERS:,} are allowed")
     return parse_search(text, now=await visit.now())
 
 
