@@ -50,7 +50,7 @@ asyncio.run(main())
 """
 
 
-def test_c13_a_program_of_ones_own_tells_all_its_workers_and_ends_with_2(tmp_path: Path) -> None:
+def test_c13_a_program_of_ones_own_prints_all_its_workers_and_ends_with_2(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, str(program), str(tmp_path / "shop.db"), str(tmp_path / "post.db")]

@@ -33,7 +33,7 @@ def test_failed_children_are_named_up_to_a_few() -> None:
     assert said.count("is dead") + int(said.rpartition("and ")[2].split()[0]) == 9
 
 
-def test_of_children_of_children_the_innermost_error_is_told() -> None:
+def test_of_children_of_children_the_innermost_error_is_reported() -> None:
     inner = ChildrenFailed("pages", (ONE,), (None, None))
     middle = ChildrenFailed("books", (FailedChild(0, "j0", "dead", f"perdure.ChildrenFailed: {inner}"),), (None,))
     outer = ChildrenFailed("shops", (FailedChild(0, "j9", "dead", f"perdure.ChildrenFailed: {middle}"),), (None,))

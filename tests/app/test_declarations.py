@@ -31,7 +31,7 @@ def declare(app: App, **options: Any) -> Callable[..., Any]:
     return decorator
 
 
-def test_a_misspelt_option_of_a_job_is_told_by_name() -> None:
+def test_a_misspelt_option_of_a_job_is_reported_by_name() -> None:
     app = App(UNUSED)
 
     async def send() -> None: ...

@@ -106,7 +106,7 @@ async def test_a_batch_and_many_callers_are_answered(engine_url: str) -> None:
         assert (await batch.result("20s")).succeeded == 2
 
 
-async def test_the_timeout_tells_in_which_state_the_job_is(engine_url: str) -> None:
+async def test_the_timeout_shows_in_which_state_the_job_is(engine_url: str) -> None:
     async with App(engine_url) as app:
         plain = app.job(name="plain")(_nothing)
         handle = await plain.enqueue()

@@ -178,7 +178,7 @@ async def test_a_name_that_is_too_long_is_refused_in_a_few_words() -> None:
     assert len(str(refusal.value)) < 200
 
 
-async def test_a_schedule_is_told_by_cron_or_by_an_interval() -> None:
+async def test_a_schedule_is_reported_by_cron_or_by_an_interval() -> None:
     app = App(UNUSED)
     job = app.job(name="a")(lambda: None)
     for times in ({}, {"cron": "@daily", "every": "1m"}):

@@ -262,7 +262,7 @@ async def test_g5_many_attempts_at_once_each_write_once(app: App, url: str) -> N
 
 
 @pytest.mark.parametrize("sql", ["COMMIT", "ROLLBACK"])
-async def test_g5_a_handler_that_ends_the_transaction_itself_is_told(app: App, url: str, sql: str) -> None:
+async def test_g5_a_handler_that_ends_the_transaction_itself_gets_an_error(app: App, url: str, sql: str) -> None:
     @app.job
     async def impatient(ctx: Context) -> None:
         async with ctx.transaction() as connection:
@@ -298,7 +298,7 @@ async def test_a_handler_in_a_process_of_its_own_is_refused(app: App) -> None:
         Context(claim, StopFlag()).transaction()
 
 
-async def test_each_kind_of_handler_is_told_its_own_way(app: App) -> None:
+async def test_each_kind_of_handler_is_notified_in_its_own_way(app: App) -> None:
     @app.job
     async def in_task(ctx: Context) -> str:
         with pytest.raises(Exception, match="write `async with`"), ctx.transaction():

@@ -26,7 +26,7 @@ def schema(postgres_url: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["task", "thread"])
 @pytest.mark.parametrize("cut", Cut)
-async def test_g5_the_effect_happens_once_whatever_became_of_the_commit(
+async def test_g5_the_effect_happens_once_if_the_answer_to_the_commit_is_lost(
     postgres_url: str, schema: str, cut: Cut, mode: str
 ) -> None:
     """Cut after COMMIT: the late failure is stale and changes nothing. Cut before: the job runs again."""
@@ -67,7 +67,7 @@ async def test_g5_the_effect_happens_once_whatever_became_of_the_commit(
 
 @pytest.mark.parametrize("mode", ["task", "thread"])
 @pytest.mark.parametrize("cut", Cut)
-async def test_g5_with_steps_the_effect_happens_once_whatever_became_of_the_commit(
+async def test_g5_with_steps_the_effect_happens_once_if_the_answer_to_the_commit_is_lost(
     postgres_url: str, schema: str, cut: Cut, mode: str
 ) -> None:
     """The step before is never taken again; the one inside is if, and only if, the commit has not happened."""

@@ -175,7 +175,7 @@ async def test_a_short_outage_is_waited_out() -> None:
 @pytest.mark.parametrize(
     ("trouble", "away_for"), [(StoreUnavailable("gone"), 0.0), (StoreRefused("no rights"), HOUR)], ids=str
 )
-async def test_a_long_outage_and_a_refusal_are_told_and_the_next_call_tries_anew(
+async def test_a_long_outage_and_a_refusal_are_reported_and_the_next_call_tries_again(
     trouble: Exception, away_for: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_OUTAGE_LIMIT_SECONDS", away_for)
@@ -190,7 +190,7 @@ async def test_a_long_outage_and_a_refusal_are_told_and_the_next_call_tries_anew
         await asyncio.wait_for(outcomes.final(job_id), 10)
 
 
-async def test_a_job_that_is_deleted_or_was_never_there_is_told() -> None:
+async def test_a_job_that_is_deleted_or_was_never_there_is_reported() -> None:
     job_id = new_job_id()
     jobs = Jobs(job_id)
     async with watching(jobs) as outcomes:
@@ -226,7 +226,7 @@ async def test_callers_do_not_hang_when_the_store_closes() -> None:
         await asyncio.wait_for(waiting, 10)
 
 
-async def test_the_watch_ends_some_time_after_the_last_caller_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_watch_ends_some_time_after_the_last_caller_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_IDLE_LISTEN_SECONDS", 0.0)
     jobs = Jobs(first := new_job_id(), second := new_job_id())
     async with watching(jobs) as outcomes:
@@ -239,7 +239,7 @@ async def test_the_watch_ends_some_time_after_the_last_caller_and_begins_anew(mo
             assert jobs.listeners == 0
 
 
-async def test_workers_are_told_again_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_workers_are_reported_again_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """They forget, and new ones come."""
     monkeypatch.setattr(module, "_RENEW_INTERVAL_SECONDS", 0.0)
     job_id = new_job_id()

@@ -120,7 +120,7 @@ async def test_e4_a_step_that_is_no_longer_optional_says_so(app: App, box: Sandb
     assert "step screenshots was optional when it gave up (OSError: no picture of desktop)" in (view.last_error or "")
 
 
-async def test_e4_the_log_tells_of_a_step_that_was_given_up_once(app: App, box: Sandbox) -> None:
+async def test_e4_the_log_reports_a_step_that_was_given_up_once(app: App, box: Sandbox) -> None:
     told: list[Event] = []
     app.subscribe(told.append)
     camera = Camera(broken=True)
@@ -153,7 +153,7 @@ async def test_a_step_that_waits_is_an_error_of_the_program_and_no_warning(app: 
     assert "step outer holds ctx.sleep" in (view.last_error or "")
 
 
-async def test_e4_what_a_step_failed_with_is_told_to_sync_handlers_and_after_a_failed_attempt(
+async def test_e4_what_a_step_failed_with_is_reported_to_sync_handlers_and_after_a_failed_attempt(
     app: App, box: Sandbox
 ) -> None:
     camera, attempts = Camera(broken=True), []

@@ -404,7 +404,7 @@ async def test_a_result_that_cannot_be_kept_is_refused_by_name_and_the_job_is_ke
     assert (view.last_error or "").startswith(f"perdure.StepError: {problem}")
 
 
-async def test_a_changed_handler_that_meets_old_steps_is_told_which_step_differs(app: App, box: Sandbox) -> None:
+async def test_a_changed_handler_that_meets_old_steps_is_reported_which_step_differs(app: App, box: Sandbox) -> None:
     version = 1
 
     async def load() -> str:

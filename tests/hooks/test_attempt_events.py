@@ -72,7 +72,7 @@ async def test_a_failure_that_is_retried_says_so(app: App, at_work: AtWork) -> N
     assert [(event.attempt, event.will_retry) for event in heard] == [(1, True), (2, False)]
 
 
-async def test_events_of_a_job_tell_its_ref_and_metadata(app: App, at_work: AtWork) -> None:
+async def test_events_of_a_job_show_its_ref_and_metadata(app: App, at_work: AtWork) -> None:
     heard: list[Any] = []
     app.subscribe(heard.append, JobStarted, JobSucceeded, JobFailed, JobRetrying, JobDied)
 
@@ -97,7 +97,7 @@ async def test_events_of_a_job_tell_its_ref_and_metadata(app: App, at_work: AtWo
     assert abs((attempts[0].next_at - retrying.next_at).total_seconds()) < 5
 
 
-async def test_a_success_that_commits_with_the_handlers_own_writes_is_told(app: App, at_work: AtWork) -> None:
+async def test_a_success_that_commits_with_the_handlers_own_writes_is_reported(app: App, at_work: AtWork) -> None:
     heard: list[Any] = []
     app.subscribe(heard.append, JobStarted, JobSucceeded, JobFailed)
 
@@ -113,7 +113,7 @@ async def test_a_success_that_commits_with_the_handlers_own_writes_is_told(app: 
     assert [(type(event), event.job_id) for event in heard] == [(JobStarted, handle.id), (JobSucceeded, handle.id)]
 
 
-async def test_those_who_name_nothing_are_not_told_of_each_attempt(app: App, at_work: AtWork) -> None:
+async def test_listeners_without_types_get_no_event_of_each_attempt(app: App, at_work: AtWork) -> None:
     heard: list[Event] = []
     app.subscribe(heard.append)
     assert not app.events.follows_attempts

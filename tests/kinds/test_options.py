@@ -109,7 +109,7 @@ def test_one_text_is_no_set_of_names() -> None:
         checked_names("queues", "mail")
 
 
-def test_a_misspelt_option_is_told_with_the_nearest_or_with_all() -> None:
+def test_a_misspelt_option_is_reported_with_the_nearest_or_with_all() -> None:
     def declare(handler: object, *, name: str, queue: str, timeout: int) -> None: ...
 
     def send() -> None: ...

@@ -152,7 +152,7 @@ def test_a_type_that_cannot_be_read_back_names_its_argument() -> None:
     assert caught.value.field == "argument parcel"
 
 
-def test_annotations_that_name_nothing_are_told_by_handler() -> None:
+def test_annotations_that_name_nothing_are_reported_by_handler() -> None:
     def handler(parcel: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the mistake that is meant
 
     with pytest.raises(SettingsError, match=r"^annotations of .*handler cannot be resolved: name 'Missing'"):

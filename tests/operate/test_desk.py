@@ -72,7 +72,7 @@ async def test_a_job_that_is_not_there_is_named(desk: Desk) -> None:
         await desk.job("a\0b")
 
 
-async def test_f4_a_job_is_named_by_its_ref_wherever_by_its_id(store: Store, desk: Desk) -> None:
+async def test_f4_a_ref_names_a_job_as_its_id_does(store: Store, desk: Desk) -> None:
     job_id = await enqueue(store, ref="JB_abc123", delay=HOUR)
     other = await enqueue(store, delay=HOUR)
     assert (await desk.job_by_ref("JB_abc123")).id == job_id
@@ -126,7 +126,7 @@ async def test_a7_requeue_gives_a_dead_letter_a_new_life(store: Store, desk: Des
 
 
 @pytest.mark.parametrize("state", sorted(ACTIVE))
-async def test_requeue_of_an_active_job_is_a_conflict_that_tells_its_state(
+async def test_requeue_of_an_active_job_is_a_conflict_that_shows_its_state(
     store: Store, desk: Desk, state: JobState
 ) -> None:
     job_id = await job_in(state, store)
@@ -161,7 +161,7 @@ async def test_cancelling_a_running_job_asks_it_to_stop_once(store: Store, desk:
         await desk.cancel(claim.job_id)
 
 
-async def test_of_many_ids_each_that_was_left_is_told_with_the_reason(store: Store, desk: Desk) -> None:
+async def test_of_many_ids_each_that_was_left_is_reported_with_the_reason(store: Store, desk: Desk) -> None:
     dead = await job_in(JobState.DEAD, store)
     ready = await enqueue(store)
     missing = new_job_id()
@@ -170,13 +170,13 @@ async def test_of_many_ids_each_that_was_left_is_told_with_the_reason(store: Sto
     assert [(left.id, left.state) for left in changed.unchanged] == [(ready, JobState.READY)]
 
 
-async def test_ids_of_which_none_exists_are_listed(desk: Desk) -> None:
+async def test_ids_without_a_job_are_listed(desk: Desk) -> None:
     missing = [new_job_id(), new_job_id()]
     with pytest.raises(NotFoundError, match=f"{missing[0]}, {missing[1]}"):
         await desk.purge(missing)
 
 
-async def test_of_ids_of_which_nothing_can_be_done_each_is_told_with_the_reason(store: Store, desk: Desk) -> None:
+async def test_ids_with_which_nothing_can_be_done_are_each_reported_with_the_reason(store: Store, desk: Desk) -> None:
     dead, missing = await job_in(JobState.DEAD, store), new_job_id()
     with pytest.raises(NotFoundError, match=f"^there is no job {missing}; job {dead}: it is dead; only scheduled, "):
         await desk.cancel([dead, missing])

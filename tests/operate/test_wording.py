@@ -20,7 +20,7 @@ def test_counts_agree_with_their_noun() -> None:
     assert [some(count, "job") for count in (0, 1, 2, 1_200)] == ["0 jobs", "1 job", "2 jobs", "1,200 jobs"]
 
 
-def test_a_time_is_told_in_utc() -> None:
+def test_a_time_is_reported_in_utc() -> None:
     at = datetime(2026, 3, 1, 13, 0, 0, 900_000, tzinfo=timezone(timedelta(hours=1)))
     assert utc_text(at) == utc_text(at.astimezone(UTC)) == "2026-03-01 12:00:00Z"
 
@@ -39,9 +39,9 @@ def test_a_time_is_told_in_utc() -> None:
         (86_400 * 40, "40d"),
     ],
 )
-def test_a_span_is_told_in_its_two_largest_units(seconds: float, told: str) -> None:
+def test_a_span_is_reported_in_its_two_largest_units(seconds: float, told: str) -> None:
     assert roughly(timedelta(seconds=seconds)) == told
 
 
-def test_an_exact_span_is_told_to_the_second() -> None:
+def test_an_exact_span_is_reported_to_the_second() -> None:
     assert rounded(timedelta(seconds=3_661.6)) == "1h1m2s"

@@ -77,7 +77,7 @@ def test_what_people_read_of_a_message(message: str, kept: str) -> None:
     assert normalised(message) == kept
 
 
-def test_kind_type_and_words_tell_errors_apart() -> None:
+def test_kind_type_and_words_distinguish_errors() -> None:
     known = {
         fingerprint(kind, error_type, message).hash
         for kind in ("charge", "mail")

@@ -11,7 +11,7 @@ def test_c4_backs_off_after_five_errors_from_one_second_to_thirty() -> None:
     assert waits == [0.2, 0.2, 0.2, 0.2, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
-def test_c4_a_success_resets_and_tells_how_many_there_were() -> None:
+def test_c4_a_success_resets_and_shows_how_many_there_were() -> None:
     backoff = OutageBackoff()
     for _ in range(7):
         backoff.failed()

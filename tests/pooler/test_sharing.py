@@ -137,7 +137,7 @@ async def test_migrations_leave_no_settings_behind(postgres_url: str, start_pool
         assert await ask(neighbour, _SETTINGS) == before
 
 
-async def test_our_settings_hold_whatever_the_database_says(direct_url: str, start_pooler: StartPooler) -> None:
+async def test_our_settings_hold_against_those_of_the_database(direct_url: str, start_pooler: StartPooler) -> None:
     query(direct_url, f"ALTER DATABASE {named(direct_url)} SET default_transaction_isolation = serializable")
     query(direct_url, f"ALTER DATABASE {named(direct_url)} SET synchronous_commit = off")
     query(direct_url, f"ALTER DATABASE {named(direct_url)} SET TimeZone = 'Asia/Tokyo'")
@@ -156,7 +156,7 @@ async def test_our_settings_hold_whatever_the_database_says(direct_url: str, sta
         query(direct_url, f"ALTER DATABASE {named(direct_url)} RESET ALL")
 
 
-async def test_a_handlers_transaction_commits_durably_whatever_the_database_says(
+async def test_a_handlers_transaction_commits_durably_for_every_setting_of_the_database(
     direct_url: str, start_pooler: StartPooler
 ) -> None:
     """The setting ends with the transaction; only a trigger can see it."""

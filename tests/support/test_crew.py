@@ -19,7 +19,7 @@ def fail_alone(ready: Ready, number: int) -> None:
     ready()
 
 
-def test_four_processes_answer_in_order_and_a_failure_is_told(crew: Crew) -> None:
+def test_four_processes_answer_in_order_and_a_failure_is_reported(crew: Crew) -> None:
     assert len({*crew.together(pid_after_start, [()] * SIZE), os.getpid()}) == SIZE + 1
     with pytest.raises(AssertionError, match="number one is not well"):
         crew.together(fail_alone, [(number,) for number in range(SIZE)])

@@ -123,7 +123,7 @@ def test_every_command_of_the_desk_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(path for path in COMMANDS if path.split()[-1] in {"delete", "purge"}))
-def test_whatever_deletes_asks_first(path: str) -> None:
+def test_every_command_that_deletes_asks_first(path: str) -> None:
     assert "--yes" in COMMANDS[path]
 
 

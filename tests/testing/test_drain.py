@@ -47,7 +47,7 @@ async def test_it_runs_what_is_ready_and_what_that_enqueues(app: App, box: Sandb
     assert str(drained) == "4 succeeded in 4 attempts; 0 left"
 
 
-async def test_e4_warnings_are_told(app: App, box: Sandbox) -> None:
+async def test_e4_warnings_are_reported(app: App, box: Sandbox) -> None:
     @app.job
     async def audit(warn: bool) -> None:
         if warn:
@@ -336,7 +336,7 @@ async def test_raising_raises_the_error_of_the_first_job_left_failed_once_all_ha
     assert (await box.job(other)).state is JobState.SUCCEEDED
 
 
-async def test_raising_tells_of_a_failure_that_was_no_exception(app: App, box: Sandbox) -> None:
+async def test_raising_reports_a_failure_that_was_no_exception(app: App, box: Sandbox) -> None:
     @app.job(timeout="20ms", retry=Retry.none())
     async def slow() -> None:
         await asyncio.Event().wait()
@@ -378,7 +378,7 @@ async def test_a_result_is_there_after_the_job_had_its_chance(app: App, box: San
         await box.result(await add.using(delay="1h").enqueue(1, 2))
 
 
-async def test_subscribers_of_the_app_are_told(app: App, box: Sandbox) -> None:
+async def test_subscribers_of_the_app_are_reported(app: App, box: Sandbox) -> None:
     heard: list[Event] = []
     app.subscribe(heard.append)
 

@@ -105,7 +105,7 @@ async def test_other_kinds_are_shown_too(app: App, box: Sandbox) -> None:
             empty.assert_enqueued(audit, "a")
 
 
-def test_too_many_are_told_as_well(box: Sandbox, send: Job[..., None]) -> None:
+def test_too_many_are_reported_as_well(box: Sandbox, send: Job[..., None]) -> None:
     with pytest.raises(AssertionError, match=r"send\(\) should have been enqueued once, and was 3 times"):
         box.assert_enqueued_once(send)
     with pytest.raises(AssertionError, match=r"should have been enqueued 2 times, and was once"):

@@ -126,7 +126,7 @@ async def test_operators_commands_work_in_a_sandbox(app: App, box: Sandbox) -> N
     assert (await box.drain()).succeeded == 1
 
 
-async def test_the_clock_stands_where_it_is_put_and_moves_when_told(app: App) -> None:
+async def test_the_clock_stands_where_it_is_put_and_moves_on_request(app: App) -> None:
     start = datetime(2030, 5, 1, 8, tzinfo=UTC)
     async with Sandbox(app, start=start) as box:
         assert box.now == start

@@ -125,7 +125,7 @@ async def test_a_rejected_job_leaves_the_transaction_usable(setting: Setting) ->
     assert await setting.jobs() == 2
 
 
-async def test_a_batch_of_which_one_is_rejected_leaves_nothing(setting: Setting) -> None:
+async def test_a_batch_with_one_rejected_job_leaves_nothing(setting: Setting) -> None:
     there = await setting.greet_once.enqueue("Ada")
     await setting.greet.using(unique=REJECTING).enqueue("Ada")
     async with setting.open() as caller:

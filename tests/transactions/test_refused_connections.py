@@ -137,7 +137,7 @@ def test_a_connection_belongs_to_the_batch_and_not_to_a_call(postgres_url: str) 
         greet.using(connection=connection).call("Ada")
 
 
-def test_missing_tables_are_told_and_leave_the_transaction_usable(postgres_url: str, tmp_path: Path) -> None:
+def test_missing_tables_are_reported_and_leave_the_transaction_usable(postgres_url: str, tmp_path: Path) -> None:
     on_postgres = greeting(with_option(postgres_url, "schema", "never_made"))
     with psycopg.connect(postgres_url) as connection:
         with pytest.raises(SchemaError, match="perdure migrate"):

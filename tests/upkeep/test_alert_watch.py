@@ -75,7 +75,7 @@ async def test_alerts_of_the_last_rule_end_with_it(store: Store, clock: ManualCl
     assert await watcher.watch.tick() is None
 
 
-async def test_of_two_processes_the_leader_tells(store: Store, clock: ManualClock, other_store: OpenStore) -> None:
+async def test_of_two_processes_the_leader_reports(store: Store, clock: ManualClock, other_store: OpenStore) -> None:
     first = Watcher(store, clock, "first", deaths())
     second = Watcher(await other_store(), clock, "second", deaths())
     for each in (first, second):

@@ -107,7 +107,7 @@ class Failing:
 
 
 @only_sqlite
-async def test_a_failure_harms_no_older_copy_and_is_told_once_between_two(
+async def test_a_failure_harms_no_older_copy_and_is_reported_once_between_two(
     store: Store, clock: ManualClock, folder: Path, told: list[Event]
 ) -> None:
     await keeper(store, folder, told).tick()
@@ -136,7 +136,7 @@ async def test_trouble_that_may_pass_is_left_to_the_loop(store: Store, folder: P
 
 
 @only_sqlite
-async def test_a_folder_that_cannot_be_made_is_told(store: Store, tmp_path: Path, told: list[Event]) -> None:
+async def test_a_folder_that_cannot_be_made_is_reported(store: Store, tmp_path: Path, told: list[Event]) -> None:
     (tmp_path / "file").write_text("in the way")
     assert (await keeper(store, tmp_path / "file" / "backups", told).tick()).refused
     [failed] = told
@@ -190,7 +190,7 @@ async def test_the_next_look_is_when_a_copy_is_due_or_in_a_minute(
 
 
 @only_postgres
-async def test_on_postgresql_the_engines_advice_is_told_once(
+async def test_on_postgresql_the_engines_advice_is_reported_once(
     store: Store, clock: ManualClock, folder: Path, told: list[Event]
 ) -> None:
     backups = keeper(store, folder, told)
@@ -217,7 +217,7 @@ def test_drafts_of_processes_that_died_go_after_a_day() -> None:
     assert abandoned([old, f"{old}-wal", young, *others], NOON) == [old, f"{old}-wal"]
 
 
-def test_a_name_tells_the_time_in_utc() -> None:
+def test_a_name_shows_the_time_in_utc() -> None:
     assert backup_name(datetime.fromisoformat("2026-03-01T13:00:05+01:00")) == "perdure-20260301-120005.db"
     assert backup_time("perdure-20260301-120005.db") == NOON + 5 * SECOND
     for foreign in ("perdure.db", "perdure-20260301-120005.db-wal", "perdure-20269901-120005.db", "٢perdure-2026.db"):

@@ -273,7 +273,7 @@ async def test_a_schedule_that_is_declared_elsewhere_is_left_to_those_who_declar
     assert len((await house.scheduler("s").tick()).fires) == 1
 
 
-async def test_one_made_at_run_time_is_fired_by_anybody(house: House) -> None:
+async def test_one_made_at_run_time_is_fired_by_any_process(house: House) -> None:
     one = every_minute()
     await house.store.save_schedule(Timed(one, NOON + MINUTE), By("me"))
     house.clock.move(MINUTE)

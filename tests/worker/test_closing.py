@@ -29,7 +29,7 @@ def costs(view: JobView) -> tuple[JobState, str, int, int]:
 GIVEN_BACK = (JobState.READY, "released", 0, 0)
 
 
-async def test_c1_handlers_are_told_and_may_finish(real_time_store: Store) -> None:
+async def test_c1_handlers_are_reported_and_may_finish(real_time_store: Store) -> None:
     app = App(UNUSED)
     begun = asyncio.Event()
 
@@ -49,7 +49,7 @@ async def test_c1_handlers_are_told_and_may_finish(real_time_store: Store) -> No
     assert (view.state, view.result) == (JobState.SUCCEEDED, '"Ada"')
 
 
-async def test_c1_sync_handlers_are_told_too(real_time_store: Store) -> None:
+async def test_c1_sync_handlers_are_reported_too(real_time_store: Store) -> None:
     app = App(UNUSED)
     begun, waits = threading.Event(), []
 

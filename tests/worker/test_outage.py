@@ -157,7 +157,7 @@ async def test_c10_the_settings_for_tests_reach_every_task_of_a_worker(
         await store.close()
 
 
-async def test_c4_an_outage_counts_and_tells_and_a_success_resets_it(timer: ManualTimer) -> None:
+async def test_c4_an_outage_counts_and_is_reported_and_a_success_resets_it(timer: ManualTimer) -> None:
     told, failures = Told(), 9
 
     async def ask() -> str:

@@ -183,7 +183,7 @@ async def test_a18_a_function_in_a_thread_is_waited_for_and_named() -> None:
 
 
 @pytest.mark.parametrize("error", [LookupError("no such room"), StoreUnavailable("gone")])
-async def test_an_error_is_told_by_name_and_the_next_call_comes_at_its_regular_time(
+async def test_an_error_is_reported_by_name_and_the_next_call_comes_at_its_regular_time(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[float] = []

@@ -88,7 +88,7 @@ def troubles(events: list[Event]) -> Counter[str]:
     return Counter(event.what for event in events if isinstance(event, StoreTrouble))
 
 
-async def test_a_worker_that_lost_its_id_gets_a_new_one_whatever_the_first_try_says(troubled: Troubled) -> None:
+async def test_a_worker_that_lost_its_id_gets_a_new_one_after_any_error_of_the_first_try(troubled: Troubled) -> None:
     events: list[Event] = []
     async with at_work(App("sqlite:///unused.db"), troubled, events) as worker:
         assert worker._parts.membership.heartbeat is not None

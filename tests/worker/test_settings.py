@@ -87,7 +87,7 @@ def test_what_cannot_be_meant_is_refused_by_name(setting: str, value: object) ->
     assert refused.value.field == f"worker.{setting}"
 
 
-def test_a_lease_that_contradicts_the_heartbeat_is_told_in_durations() -> None:
+def test_a_lease_that_contradicts_the_heartbeat_is_reported_in_durations() -> None:
     with pytest.raises(SettingsError, match=r"worker\.lease must be at least twice the heartbeat \(10s\), got 15s"):
         WorkerSettings(lease="15s")
 
@@ -97,7 +97,7 @@ def test_a_reserved_queue_says_how_many_slots_are_its_own() -> None:
         WorkerSettings(queues=[Queue("urgent", reserved=True)])
 
 
-async def test_a_worker_serves_kinds_of_perdures_own_beside_the_queues_it_was_told(tmp_path: Any) -> None:
+async def test_a_worker_serves_kinds_of_perdures_own_beside_its_queues(tmp_path: Any) -> None:
     async def deliver() -> None: ...
 
     def named(name: str) -> Kind:

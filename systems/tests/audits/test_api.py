@@ -248,7 +248,7 @@ async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(
 
 
 @on_sqlite
-async def test_e10_a_full_disk_and_a_missing_browser_are_told(
+async def test_e10_a_full_disk_and_a_missing_browser_are_reported(
     probe: httpx.AsyncClient, settings: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings("AUDITS_LEAST_FREE_MB", "999999999")

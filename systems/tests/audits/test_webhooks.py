@@ -30,7 +30,7 @@ async def send(outside: Outside, audit_id: str = AUDIT_ID, url: str | None = Non
 
 
 @on_sqlite
-async def test_e9_an_audit_is_told_with_all_headers_and_a_signature_over_timestamp_and_body(
+async def test_e9_an_audit_is_reported_with_all_headers_and_a_signature_over_timestamp_and_body(
     box: Sandbox, outside: Outside, quick: QuickInstruments
 ) -> None:
     handle = await audit.enqueue(outside.page)

@@ -183,7 +183,7 @@ async def test_a_certificate_is_revoked_once(client: httpx.AsyncClient, box: San
 
 
 @on_sqlite
-async def test_a_revocation_that_fails_is_told_and_can_be_tried_again(
+async def test_a_revocation_that_fails_is_reported_and_can_be_tried_again(
     client: httpx.AsyncClient, box: Sandbox, standins: StandIns
 ) -> None:
     order_id = await placed(client)

@@ -40,7 +40,7 @@ def issued(csr: str) -> str:
     return as_pem(sign_request(ISSUING, x509.load_pem_x509_csr(csr.encode()), 4711, now()))
 
 
-def test_a_chain_is_verified_whatever_the_order_of_its_certificates(roots: Path) -> None:
+def test_a_chain_is_verified_in_any_order_of_its_certificates(roots: Path) -> None:
     csr = new_request("shop.example", "www.shop.example")
     for pem in (issued(csr) + ISSUING.pem, ISSUING.pem + issued(csr), ROOT.pem + issued(csr) + ISSUING.pem):
         found = verify("DigiCert", "1", pem, csr, roots, now())

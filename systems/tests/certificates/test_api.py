@@ -111,7 +111,7 @@ async def test_a_job_whose_certificate_is_deleted_while_it_signs_fails_for_good(
     assert f"certificate {certificate} does not exist any more" in failed["last_error"]
 
 
-async def test_the_owner_is_told_once_when_a_job_fails_for_good(box: Sandbox, client: Api, authority: Path) -> None:
+async def test_the_owner_is_reported_once_when_a_job_fails_for_good(box: Sandbox, client: Api, authority: Path) -> None:
     authority.write_text("")
     certificate, job_id = await client.requested(owner="ada@example.com")
     await box.drain("certificates", travel="1h")

@@ -183,7 +183,7 @@ async def test_a_csr_and_an_approval_let_the_job_go_on(box: Sandbox, client: Api
     assert shown["key_file"] is None  # the agent has it
 
 
-async def test_a_refused_job_fails_with_the_name_of_who_refused_and_can_be_asked_anew(
+async def test_a_refused_job_fails_with_the_name_of_who_refused_and_can_be_asked_again(
     box: Sandbox, client: Api
 ) -> None:
     certificate, job_id = await client.requested(needs_approval=True)

@@ -104,7 +104,7 @@ async def test_hostile_and_long_text_stays_text_and_inside_a_phone(
     assert said == []
 
 
-async def test_spans_of_loops_are_told_in_their_units(served: tuple[str, Sandbox]) -> None:
+async def test_spans_of_loops_are_reported_in_their_units(served: tuple[str, Sandbox]) -> None:
     async with Api(base_url=served[0]) as client:
         page = (await client.get("/loops")).text
     for every, limit in (("30 s", "30 s"), ("5 min", "2 min"), ("6 h", "30 min"), ("24 h", "5 min")):

@@ -84,7 +84,7 @@ async def test_b14_an_alert_is_delivered_by_mail_and_outlives_a_mail_server_that
 
 
 @on_sqlite
-async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
+async def test_b14_an_alert_reports_a_cache_after_a_change_by_hand(
     client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn
 ) -> None:
     cache.failing = -1
@@ -97,7 +97,7 @@ async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
 
 
 @on_sqlite
-async def test_b14_the_metrics_tell_rates_and_the_backlog(
+async def test_b14_the_metrics_show_rates_and_the_backlog(
     client: httpx.AsyncClient, operator: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
     """Seven applied, one of them on a retry; one given up; one retrying, one to come."""
@@ -188,7 +188,7 @@ async def test_b14_a_schedule_has_a_policy_of_its_own(
 
 
 @on_sqlite
-async def test_b14_a_preview_tells_the_timeline_and_stores_nothing(client: httpx.AsyncClient, box: Sandbox) -> None:
+async def test_b14_a_preview_shows_the_timeline_and_stores_nothing(client: httpx.AsyncClient, box: Sandbox) -> None:
     body = {"updates": {"enabled": True}, "scheduledAt": (NOON + MINUTE).isoformat()}
     answer = await client.post("/api/admin/flag-schedules/preview", json=body)
     assert answer.status_code == 200

@@ -50,7 +50,9 @@ async def test_b1_a_new_schedule_has_all_fields_and_their_defaults(client: httpx
     assert seen["createdBy"] == "ada"
 
 
-async def test_b1_all_four_words_for_a_status_are_told_and_understood(client: httpx.AsyncClient, box: Sandbox) -> None:
+async def test_b1_all_four_words_for_a_status_are_reported_and_understood(
+    client: httpx.AsyncClient, box: Sandbox
+) -> None:
     """By the API, and by the desk and the command line, which need none of this code."""
     ids = {key: await make_schedule(client, key, NOON + MINUTE) for key in ("on", "gone", "off")}
     later = await make_schedule(client, "later", NOON + 60 * MINUTE)

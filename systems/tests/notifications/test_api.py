@@ -75,7 +75,7 @@ async def test_a11_the_list_is_filtered_by_status(
     ]
 
 
-async def test_a11_a_page_has_50_unless_told_and_500_at_most(box: Sandbox, client: httpx.AsyncClient) -> None:
+async def test_a11_a_page_has_50_by_default_and_500_at_most(box: Sandbox, client: httpx.AsyncClient) -> None:
     await app.enqueue_many([notify.call(channel="slack", subject=str(at), body="b") for at in range(520)])
 
     async def page(**asked: int) -> dict[str, Any]:

@@ -180,7 +180,7 @@ async def test_a12_an_older_answer_does_not_overwrite_a_newer_one(
     assert await subjects(browser_page) == []
 
 
-async def test_a12_the_list_tells_retries_cuts_long_errors_and_is_loaded_again_every_30_seconds(
+async def test_a12_the_list_shows_retries_cuts_long_errors_and_is_loaded_again_every_30_seconds(
     browser_page: Page, address: str, box: Sandbox, receivers: StandIns
 ) -> None:
     alerts: list[str] = []

@@ -79,7 +79,7 @@ async def test_a4_the_fifth_failure_makes_it_dead_the_first_send_included(
     assert receivers.seen["slack"] == 5
 
 
-async def test_a5_success_keeps_the_count_so_the_record_tells_the_attempt(
+async def test_a5_success_keeps_the_count_so_the_record_shows_the_attempt(
     box: Sandbox, receivers: StandIns, refuse: Callable[..., None]
 ) -> None:
     refuse(2)

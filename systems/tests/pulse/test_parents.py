@@ -141,7 +141,7 @@ async def _let_the_time_pass(box: Sandbox, job_id: str) -> None:
 
 
 @pytest.mark.parametrize(("on_end", "words"), [("cancel", "cancelled: parent job died"), ("keep", "")])
-async def test_c8_the_children_of_a_parent_that_fails_are_told_so(
+async def test_c8_the_children_of_a_parent_that_fails_are_reported_so(
     box: Sandbox, monkeypatch: pytest.MonkeyPatch, on_end: str, words: str
 ) -> None:
     """The words tell how the parent has ended: completed, died or cancelled."""
@@ -157,7 +157,9 @@ async def test_c8_the_children_of_a_parent_that_fails_are_told_so(
     assert [child.reason if child.state is JobState.CANCELLED else "" for child in children] == [words] * 2
 
 
-async def test_c8_the_children_of_a_parent_that_is_cancelled_are_told_so(box: Sandbox, standin: ModelStandin) -> None:
+async def test_c8_the_children_of_a_parent_that_is_cancelled_are_reported_so(
+    box: Sandbox, standin: ModelStandin
+) -> None:
     submitted = await put(3)
     await ingest_only(box)
     await operations.cancel(await desk(), public_id(submitted.job_id))

@@ -81,9 +81,7 @@ async def test_c5_a_piece_that_fails_for_good_leaves_a_warning_and_the_rest_is_j
 
 
 @SQLITE
-async def test_c5_a_document_of_which_no_piece_could_be_analysed_has_failed(
-    box: Sandbox, standin: ModelStandin
-) -> None:
+async def test_c5_a_document_without_an_analysed_piece_has_failed(box: Sandbox, standin: ModelStandin) -> None:
     standin.next_answers.extend([400, 400])
     submitted = await put(2)
     await box.drain()

@@ -112,7 +112,7 @@ async def test_a_failed_attempt_keeps_its_own_record(store: Store, clock: Manual
     assert attempt.traceback == A_FAILURE.traceback
 
 
-async def test_attempts_are_told_oldest_first_over_all_lives(store: Store, clock: ManualClock) -> None:
+async def test_attempts_are_reported_oldest_first_over_all_lives(store: Store, clock: ManualClock) -> None:
     claim = await start(store)
     worker_id = await employ(store)
     await apply(store, transition.retrying(claim, Reason.FAILED, Failure("E", "one"), timedelta(0)))
@@ -284,7 +284,7 @@ async def test_f6_since_when_a_kind_is_unknown_is_stored_until_a_worker_knows_it
     assert (await claim_one(store, await employ(store))).unknown_since is None
 
 
-async def test_after_a_failure_the_limit_told_is_that_of_the_rule_that_judged_it(store: Store) -> None:
+async def test_after_a_failure_the_limit_shown_is_that_of_the_rule_that_judged_it(store: Store) -> None:
     claim = await start(store, max_attempts=9)
     assert (await show(store, claim.job_id)).max_attempts == 9
     await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0), 3))
@@ -294,7 +294,7 @@ async def test_after_a_failure_the_limit_told_is_that_of_the_rule_that_judged_it
     assert (await show(store, claim.job_id)).max_attempts is None, "the rule sets no limit"
 
 
-async def test_a_crash_and_a_new_life_tell_the_limit_of_the_job(store: Store) -> None:
+async def test_a_crash_and_a_new_life_show_the_limit_of_the_job(store: Store) -> None:
     claim = await start(store, max_attempts=9)
     await apply(store, transition.crashed(claim, A_FAILURE))
     assert (await show(store, claim.job_id)).max_attempts == 9

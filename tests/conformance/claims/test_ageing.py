@@ -10,7 +10,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import Front, Wanted
 
 
-async def test_fronts_tell_what_comes_next_in_each_priority(store: Store, clock: ManualClock) -> None:
+async def test_fronts_show_what_comes_next_in_each_priority(store: Store, clock: ManualClock) -> None:
     began = clock.now()
     for queue, priority in (("a", 5), ("a", 5), ("a", 0), ("b", 9), ("a", 5), ("c", 1)):
         await enqueue(store, queue=queue, priority=priority)

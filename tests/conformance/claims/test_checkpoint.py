@@ -129,7 +129,7 @@ async def test_g3_a_lost_claim_writes_no_checkpoint(store: Store) -> None:
     assert (await show(store, late.job_id)).cursor == '{"page":10}'
 
 
-async def test_g3_a_lost_claim_is_told_so_beside_the_live_one_of_the_same_job(store: Store) -> None:
+async def test_g3_a_lost_claim_is_reported_so_beside_the_live_one_of_the_same_job(store: Store) -> None:
     """Both at once, as when a worker that was declared dead and its successor share a process."""
     lost = await start(store)
     await apply(store, transition.released(lost))

@@ -83,7 +83,7 @@ async def test_lower_priority_numbers_go_first(store: Store, clock: ManualClock)
     assert [claim.job_id for claim in claims] == [numbered_id(100 - priority) for priority in (0, 3, 5, 9)]
 
 
-async def test_c12_oldest_first_whatever_the_ids_say(store: Store, clock: ManualClock) -> None:
+async def test_c12_oldest_first_in_any_order_of_ids(store: Store, clock: ManualClock) -> None:
     order = [numbered_id(number) for number in (7, 3, 9, 1, 5)]
     for job_id in order:
         await enqueue(store, id=job_id)

@@ -214,7 +214,7 @@ async def test_a_batch_of_many_ways_back_is_placed_as_one(store: Store, clock: M
 
 
 @pytest.mark.parametrize("state", sorted(JobState))
-async def test_the_key_of_a_job_is_seen_wherever_it_stands(store: Store, state: JobState) -> None:
+async def test_the_key_of_a_job_is_seen_in_every_place(store: Store, state: JobState) -> None:
     with_key, without = await job_in(state, store, fair_key="tenant 7"), a_job()
     await store.insert([without])
     assert (await show(store, with_key)).fair_key == "tenant 7"

@@ -168,7 +168,7 @@ def _timed(facts: dict[str, Any] | None) -> dict[str, Any] | None:
         ("apple", "person"),
     ],
 )
-def test_the_name_of_an_actor_tells_its_type(actor: str, sort: str) -> None:
+def test_the_name_of_an_actor_gives_its_type(actor: str, sort: str) -> None:
     assert actor_type(actor) == sort
 
 

@@ -20,7 +20,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest, JobFilter, Page
 
 
-async def test_c6_the_worker_of_a_deleted_job_is_told(store: Store) -> None:
+async def test_c6_the_worker_of_a_deleted_job_is_reported(store: Store) -> None:
     worker_id = await employ(store)
     await enqueue(store)
     claim = await claim_one(store, worker_id)

@@ -158,7 +158,7 @@ async def test_what_a_worker_was_lent_that_died_ahead_comes_back(
 
 
 @pytest.mark.parametrize("ahead", AHEAD)
-async def test_jobs_that_were_parked_ahead_are_told_of_and_mended(
+async def test_jobs_that_were_parked_ahead_are_reported_and_mended(
     store: Store, clock: ManualClock, engine_url: str, ahead: timedelta
 ) -> None:
     """By the doctor: each waits for as long as it was meant to. What was scheduled for a date stays."""

@@ -18,7 +18,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
 
-async def test_migrate_tells_what_it_did_and_does_it_once(empty_url: str) -> None:
+async def test_migrate_shows_what_it_did_and_does_it_once(empty_url: str) -> None:
     store = store_for(empty_url)
     await store.open()
     applied = await store.migrate()

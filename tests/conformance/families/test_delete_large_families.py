@@ -126,7 +126,7 @@ async def test_a_delete_that_is_cut_short_is_finished_by_the_next(
     assert {(await show(store, child)).state for child in children} == {JobState.CANCELLED}
 
 
-async def test_a_running_parent_is_told_and_its_own_parent_counts_it(store: Store) -> None:
+async def test_a_running_parent_is_reported_and_its_own_parent_counts_it(store: Store) -> None:
     top = await start(store)
     [middle] = offspring(1)
     await spawn(store, top, middle)

@@ -48,7 +48,7 @@ async def test_a_worker_shows_what_it_is_about(store: Store, phase: Phase) -> No
     assert (await view_of(store, other)).phase is Phase.OPEN
 
 
-async def test_the_buried_tell_what_they_were_about(store: Store, clock: ManualClock) -> None:
+async def test_workers_declared_dead_are_returned_with_what_they_ran(store: Store, clock: ManualClock) -> None:
     worker_id = await employ(store)
     await store.report(worker_id, Phase.CLOSING)
     await store.quiet([worker_id], By("ops"), quiet=True)

@@ -222,7 +222,7 @@ async def test_a8_jobs_can_be_promoted_one_by_one_past_one_that_cannot(
     assert await store.promote(10, aside=[bad]) == Promoted({"default": 2}, None)
 
 
-async def test_what_is_overdue_is_told_oldest_first(store: Store, clock: ManualClock) -> None:
+async def test_what_is_overdue_is_reported_oldest_first(store: Store, clock: ManualClock) -> None:
     due = [await enqueue(store, queue=f"q{number}", delay=number * MINUTE) for number in (3, 1, 2, 9)]
     began = clock.now()
     clock.move(3 * MINUTE)

@@ -58,7 +58,7 @@ async def test_the_retired_are_not_buried_again(store: Store, clock: ManualClock
     assert await store.bury_gone("host-1:boot-1", nobody_lives) == []
 
 
-async def test_the_buried_tell_what_they_held(store: Store, clock: ManualClock) -> None:
+async def test_workers_declared_dead_are_returned_with_what_they_held(store: Store, clock: ManualClock) -> None:
     await store.insert([a_job() for _ in range(3)])
     await claim_some(store, await employ(store))
     clock.move(HOUR)

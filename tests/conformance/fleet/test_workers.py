@@ -88,7 +88,7 @@ async def test_a_buried_worker_learns_it_at_its_next_beat_and_stays_dead(store: 
     assert view.beat_at == clock.now() - HOUR
 
 
-async def test_an_unknown_worker_is_told_so(store: Store) -> None:
+async def test_an_unknown_worker_is_reported_so(store: Store) -> None:
     assert not await store.beat(WorkerId(987_654))
     assert await store.cancel_requests(WorkerId(987_654)) == []
     await store.retire(WorkerId(987_654))

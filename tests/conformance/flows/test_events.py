@@ -103,7 +103,7 @@ async def test_all_waiting_jobs_are_woken_together_and_no_others(store: Store, o
     assert {await state_of(store, job_id) for job_id in (*others, asleep.job_id)} == {JobState.WAITING}
 
 
-async def test_a_batch_may_wait_for_many_events_of_which_some_have_come(store: Store) -> None:
+async def test_a_batch_may_wait_for_many_events_and_some_have_come(store: Store) -> None:
     events = [f"event {number}" for number in range(10)]
     for event in events[::2]:
         await store.emit(event, None, By("shop"))

@@ -174,7 +174,7 @@ async def test_any_number_of_jobs_is_set_free(store: Store, clock: ManualClock) 
     assert (count.state, count.jobs) == (JobState.READY, 2_050)
 
 
-async def test_names_are_kept_apart_whatever_they_hold(store: Store, clock: ManualClock) -> None:
+async def test_names_with_any_text_are_kept_apart(store: Store, clock: ManualClock) -> None:
     for name in HOSTILE:
         await store.set_breaker(open_by_hand(BreakerView(name=name), clock.now()), By("ann"))
     assert [view.name for view in await store.breakers()] == sorted(HOSTILE, key=str.encode)

@@ -60,7 +60,7 @@ def neighbour(engine_url: str) -> Neighbour:
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_c11_an_estimate_ends_with_its_attempt_whatever_ends_it(
+async def test_c11_an_estimate_ends_with_its_attempt_for_every_end(
     store: Store, clock: ManualClock, engine_url: str, end: str
 ) -> None:
     claim, other = await claims_of(store, 2)

@@ -73,7 +73,7 @@ async def test_g8_no_more_than_n_hold_a_key(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ending", ["done", "failed", "parked", "rescued", "cancelled", "deleted"])
-async def test_g8_whatever_ends_a_lease_frees_its_hold(store: Store, ending: str) -> None:
+async def test_g8_every_end_of_a_lease_frees_its_hold(store: Store, ending: str) -> None:
     first, second = await claims_of(store, 2)
     assert await passed(store, [first, second], **slots(1)) == [first]
     if ending == "deleted":
@@ -121,7 +121,7 @@ async def test_a_lost_claim_is_held_and_changes_nothing(store: Store, clock: Man
     assert await store.spent("ai", clock.now() - DAY) == 2
 
 
-async def test_a_lost_claim_is_told_to_the_gatekeeper(store: Store) -> None:
+async def test_a_lost_claim_is_reported_to_the_gatekeeper(store: Store) -> None:
     lost, held = await claims_of(store, 2)
     await apply(store, transition.crashed(lost, A_FAILURE))
     state = await seen(store, [lost, held])
@@ -366,7 +366,9 @@ async def test_c11_the_first_spending_takes_the_place_of_the_estimate(store: Sto
     assert await store.spent("ai", clock.now()) == 0
 
 
-async def test_c12_what_a_job_has_cost_is_told_with_what_is_only_estimated(store: Store, clock: ManualClock) -> None:
+async def test_c12_what_a_job_has_cost_is_reported_with_what_is_only_estimated(
+    store: Store, clock: ManualClock
+) -> None:
     [claim, beside] = await claims_of(store, 2)
     assert await store.costs(claim.job_id) == []
     await passed(store, [claim, beside], **budget(99, 5))
@@ -434,7 +436,7 @@ async def test_c11_of_many_spends_only_the_first_to_leave_are_loaded(store: Stor
     assert [spend.at for spend in spending.oldest[DAY]] == [first + n * SECOND for n in range(OLDEST_SPENDS_SEEN)]
 
 
-async def test_c11_estimates_of_jobs_that_run_are_told_apart(store: Store, clock: ManualClock) -> None:
+async def test_c11_estimates_of_jobs_that_run_are_distinguished(store: Store, clock: ManualClock) -> None:
     """They may turn out smaller, so jobs waiting for them look again soon; one that has ended counts for nothing."""
     running, ended, asking = await claims_of(store, 3)
     assert await passed(store, [running, ended, asking], **budget(9, 3)) == [running, ended, asking]
@@ -476,7 +478,7 @@ async def test_no_requests_get_no_answers(store: Store) -> None:
     assert await store.release_gates([]) == 0
 
 
-async def test_keys_are_kept_apart_whatever_they_hold(store: Store) -> None:
+async def test_keys_with_any_text_are_kept_apart(store: Store) -> None:
     claims = await claims_of(store, 2 * len(HOSTILE))
     for at, key in enumerate(HOSTILE):
         pair = claims[2 * at : 2 * at + 2]
@@ -514,7 +516,7 @@ async def test_what_is_forgotten_is_forgotten_in_batches(store: Store, engine_ur
     assert rows_left(engine_url) == {}
 
 
-async def test_a_gate_that_was_forgotten_is_met_anew(store: Store, other_store: OpenStore, clock: ManualClock) -> None:
+async def test_a_gate_that_was_forgotten_is_met_again(store: Store, other_store: OpenStore, clock: ManualClock) -> None:
     claims = await claims_of(store, 3)
     assert await passed(store, claims[:1], **slots(2)) == claims[:1]
     clock.move(2 * DAY)

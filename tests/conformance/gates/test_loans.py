@@ -345,7 +345,7 @@ async def test_without_a_borrower_nothing_is_lent(store: Store, engine_url: str)
     assert await held_slots(store) == 0
 
 
-async def test_keys_are_lent_apart_whatever_they_hold(store: Store, engine_url: str) -> None:
+async def test_keys_with_any_text_are_lent_apart(store: Store, engine_url: str) -> None:
     for key in HOSTILE:
         borrower = await idle_loan(store, 2, **(slots(20, key) | rate(20, SECOND, key)))
         assert await held_slots(store, key) == 2

@@ -126,7 +126,7 @@ async def test_any_number_of_jobs_is_set_free(store: Store, clock: ManualClock) 
     assert await store.resume(["p1"], By("ann")) == 2_050
 
 
-async def test_pauses_are_kept_apart_whatever_they_hold(store: Store, clock: ManualClock) -> None:
+async def test_pauses_with_any_text_are_kept_apart(store: Store, clock: ManualClock) -> None:
     held: dict[str, JobId] = {}
     for text in HOSTILE:
         await store.pause(a_pause(clock, text, queue=text, kind=text, args=text, why=text), By("ada"))

@@ -38,7 +38,7 @@ def neighbour(engine_url: str) -> Neighbour:
 
 
 @pytest.mark.parametrize("summed", [0, 7, 1_000])
-async def test_c11_a_window_is_exact_wherever_it_begins(
+async def test_c11_a_window_is_exact_from_every_beginning(
     store: Store, clock: ManualClock, neighbour: Neighbour, engine_url: str, summed: int
 ) -> None:
     """At, before and after full minutes, hours and days, whether nothing is summed, a part or all."""

@@ -19,7 +19,7 @@ async def by_ref(store: Store, ref: str) -> list[str]:
     return [view.id for view in await store.jobs(JobFilter(ref=ref), Page())]
 
 
-async def test_f4_a_job_is_found_by_its_ref_wherever_it_stands(store: Store) -> None:
+async def test_f4_a_job_is_found_by_its_ref_in_every_place(store: Store) -> None:
     for state in JobState:
         job_id = await job_in(state, store, ref=f"JB_{state}", queue=f"q-{state}")
         assert await by_ref(store, f"JB_{state}") == [job_id]

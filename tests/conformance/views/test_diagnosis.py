@@ -52,7 +52,7 @@ def test_a_long_log_is_worth_a_warning(megabytes: int, severity: Severity) -> No
 
 
 @pytest.mark.parametrize(("free", "severity"), [(2**40, OK), (2**29, WARNING), (2**20, PROBLEM)])
-def test_a_full_disk_is_told_before_it_is_full(free: int, severity: Severity) -> None:
+def test_a_full_disk_is_reported_before_it_is_full(free: int, severity: Severity) -> None:
     assert sqlite.judge_room(free).severity is severity
 
 
@@ -71,19 +71,19 @@ def test_a_server_that_may_forget_is_a_problem(fsync: str, pages: str, commit: s
 
 
 @pytest.mark.parametrize(("live", "dead", "severity"), [(0, 50_000, OK), (0, 50_001, WARNING), (20_000, 60_000, OK)])
-def test_vacuum_that_does_not_keep_up_is_told(live: int, dead: int, severity: Severity) -> None:
+def test_vacuum_that_does_not_keep_up_is_reported(live: int, dead: int, severity: Severity) -> None:
     assert postgres.judge_bloat({"ready": (live, dead)}).severity is severity
 
 
 @pytest.mark.parametrize(("seconds", "severity"), [(299.0, OK), (300.0, WARNING)])
-def test_an_old_transaction_is_told_with_its_process(seconds: float, severity: Severity) -> None:
+def test_an_old_transaction_is_reported_with_its_process(seconds: float, severity: Severity) -> None:
     finding = postgres.judge_snapshot(4711, "report", "idle in transaction", seconds)
     assert finding.severity is severity
     assert ("4711" in finding.seen) is (severity is WARNING)
 
 
 @pytest.mark.parametrize(("used", "severity"), [(10, OK), (89, OK), (91, WARNING), (97, PROBLEM)])
-def test_running_out_of_connections_is_told(used: int, severity: Severity) -> None:
+def test_running_out_of_connections_is_reported(used: int, severity: Severity) -> None:
     assert postgres.judge_connections(used, 100).severity is severity
 
 

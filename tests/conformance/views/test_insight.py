@@ -216,7 +216,7 @@ async def test_hostile_text_in_a_filter_finds_its_like_only(store: Store, text: 
     assert await found(store, JobFilter(error=f" {text}!")) == {claim.job_id}
 
 
-async def test_counts_tell_how_many_stand_where(store: Store) -> None:
+async def test_counts_show_how_many_stand_where(store: Store) -> None:
     for state in sorted(JobState, key=lambda each: each is JobState.READY):
         await job_in(state, store)
     await store.insert([a_job(queue="mail") for _ in range(3)])

@@ -49,7 +49,7 @@ async def test_what_is_declared_is_kept_changed_and_forgotten(store: Store) -> N
     assert await store.kinds() == []
 
 
-async def test_f4_a_view_tells_the_apps_word_for_the_state(store: Store) -> None:
+async def test_f4_a_view_shows_the_apps_word_for_the_state(store: Store) -> None:
     words = {state.value: f"my {state}" for state in JobState}
     await store.declare_kinds([KindRecord(name="greet", words=words)])
     for state in JobState:

@@ -64,7 +64,9 @@ async def test_a_failed_migration_leaves_nothing_behind(postgres_url: str, schem
         await store.close()
 
 
-async def test_who_may_not_create_is_told_what_to_grant(postgres_url: str, schema: str, ask: Ask) -> None:
+async def test_a_role_that_may_not_create_gets_an_error_with_the_grant(
+    postgres_url: str, schema: str, ask: Ask
+) -> None:
     role = f"r_{schema}"
     ask(f'CREATE ROLE "{role}" LOGIN')
     try:

@@ -397,7 +397,7 @@ async def test_many_children_are_read_page_by_page(store: Store, app: App) -> No
         assert (await seen(store, job_id)).result == "true"
 
 
-async def test_a_handler_that_asks_for_other_children_than_it_had_is_told_so(
+async def test_a_handler_that_asks_for_other_children_than_it_had_is_reported_so(
     store: Store, app: App, gate: Gate
 ) -> None:
     child = gated(app, gate)
@@ -434,7 +434,7 @@ async def test_a_cycle_of_parents_ends(store: Store, app: App, monkeypatch: pyte
     assert dead[0].reason == "permanent failure"
 
 
-async def test_the_error_at_the_end_of_a_line_of_parents_is_told_by_the_first(store: Store, app: App) -> None:
+async def test_the_error_at_the_end_of_a_line_of_parents_is_reported_by_the_first(store: Store, app: App) -> None:
     @app.job(retry=ONCE)
     async def line(ctx: Context, left: int) -> None:
         if not left:

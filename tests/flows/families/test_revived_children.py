@@ -173,7 +173,7 @@ async def test_a_parent_whose_time_was_up_is_mended_by_a_new_life_of_its_late_ch
     assert (view.state, view.result) == (JobState.SUCCEEDED, "[0,10]")
 
 
-async def test_a_parent_with_a_new_life_of_its_own_has_its_time_anew(
+async def test_a_parent_with_a_new_life_of_its_own_has_its_whole_time_again(
     store: Store, app: App, gate: Gate, clock: ManualClock
 ) -> None:
     child = gated(app, gate)

@@ -80,7 +80,7 @@ async def test_a_gather_joins_the_job_that_holds_the_key_and_gets_its_result(app
     assert sorted(audits.runs) == ["example", "other"]
 
 
-async def test_a_sync_handler_is_told_which_job_it_waits_for(app: App, audits: Audits) -> None:
+async def test_a_sync_handler_is_reported_which_job_it_waits_for(app: App, audits: Audits) -> None:
     held = await audits.audit.enqueue("example")
     handle = await audits.report_in_a_thread.enqueue("example")
     store = await app.store()
@@ -165,7 +165,7 @@ async def test_a_sandbox_wakes_parents_of_joined_jobs() -> None:
     assert audits.runs == ["example"]
 
 
-async def test_a_handler_in_a_process_of_its_own_is_told_by_the_same_error(engine_url: str) -> None:
+async def test_a_handler_in_a_process_of_its_own_is_reported_by_the_same_error(engine_url: str) -> None:
     async with Sandbox(isolated_flows.app, url=engine_url, isolate=True) as box:
         held = await isolated_flows.only_one.using(delay="1h").enqueue()
         handle = await isolated_flows.asks_for_only_one.enqueue()

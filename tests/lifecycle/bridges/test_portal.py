@@ -14,7 +14,7 @@ async def thread() -> threading.Thread:
     return threading.current_thread()
 
 
-def test_all_calls_share_one_thread_which_starts_anew_after_a_close() -> None:
+def test_all_calls_share_one_thread_which_starts_again_after_a_close() -> None:
     portal = Portal()
     try:
         first, second = portal.call(thread()), portal.call(thread())

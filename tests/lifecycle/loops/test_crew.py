@@ -177,7 +177,7 @@ def test_a20_a_shutdown_ends_although_a_task_and_a_thread_do_not(
     free.set()
 
 
-def test_the_time_that_was_given_is_told_in_a_few_digits() -> None:
+def test_the_time_that_was_given_is_reported_in_a_few_digits() -> None:
     error = StillRunning(("sweep (for 9.2 s)",), 5.978690001)
     assert str(error) == "still running after 6 s: sweep (for 9.2 s)"
     assert error.within == 5.978690001

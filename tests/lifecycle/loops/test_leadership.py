@@ -154,7 +154,7 @@ async def test_a_follower_that_steps_down_takes_nothing_from_the_leader(candidat
     assert anna.term == 1
 
 
-async def test_a_paused_leader_believes_no_more_before_anybody_else_can_lead(
+async def test_a_paused_leader_stops_believing_before_another_can_lead(
     candidate: Callable[..., Leadership], clock: ManualClock
 ) -> None:
     """At every moment of a pause at most one of them leads."""
@@ -267,7 +267,7 @@ async def test_a_wall_clock_that_jumps_here_changes_nothing(candidate: Callable[
     assert not anna.is_leading, "though its date lies before that of the answer"
 
 
-async def test_a_lead_that_was_lost_and_won_again_between_two_looks_is_told(
+async def test_a_lead_that_was_lost_and_won_again_between_two_looks_is_reported(
     candidate: Callable[..., Leadership], clock: ManualClock, told: Told
 ) -> None:
     own = ManualClock()

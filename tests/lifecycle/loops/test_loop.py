@@ -107,7 +107,7 @@ async def test_a17_a_loop_that_is_not_to_begin_at_start_waits_one_interval(timer
     assert sweep.at == [10, 20]
 
 
-async def test_a17_a_tick_due_while_the_last_one_runs_is_skipped_told_and_counted(timer: ManualTimer) -> None:
+async def test_a17_a_tick_due_while_the_last_one_runs_is_skipped_reported_and_counted(timer: ManualTimer) -> None:
     work = Blocker()
     sweep = Sweep(timer, work)
     async with running(sweep):
@@ -179,7 +179,7 @@ async def test_a17_a_tick_that_ignores_its_limit_is_left_running_and_guarded(tim
     assert len(sweep.told_of(LoopOverran)) == 1
 
 
-async def test_an_error_is_told_with_its_traceback_in_the_log_and_the_loop_goes_on(
+async def test_an_error_is_reported_with_its_traceback_in_the_log_and_the_loop_goes_on(
     timer: ManualTimer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> str:

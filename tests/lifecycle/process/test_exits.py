@@ -17,5 +17,5 @@ from perdure.lifecycle.process.exits import how_it_ended
         (-99, "was killed by signal 99"),
     ],
 )
-def test_a_return_code_is_told_in_words(code: int, told: str) -> None:
+def test_a_return_code_is_reported_in_words(code: int, told: str) -> None:
     assert how_it_ended(code) == told

@@ -86,7 +86,7 @@ def _ids(path: str) -> set[str]:
         return {str(job_id) for (job_id,) in connection.execute("SELECT id FROM perdure_job")}
 
 
-def test_a_child_of_a_parent_with_an_open_file_is_refused_and_told_what_to_do(app: App) -> None:
+def test_a_child_of_a_parent_with_an_open_file_is_refused_and_reported_what_to_do(app: App) -> None:
     ours = {enqueue_in(app)}
     child = Child(lambda: enqueue_in(app))
     answers = [child.ask()]

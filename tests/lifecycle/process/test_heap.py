@@ -17,7 +17,7 @@ class Marked:
     """A type that only this test makes."""
 
 
-def test_objects_are_told_by_type_the_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_reported_by_type_the_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     alive = [Marked() for _ in range(10)]
     monkeypatch.setattr(gc, "get_objects", lambda: [*alive, {}, "text" * 1_000])
     found = describe_heap(2)
@@ -28,7 +28,7 @@ def test_objects_are_told_by_type_the_largest_first(monkeypatch: pytest.MonkeyPa
     assert (marked.count, marked.size) == (10, 10 * sys.getsizeof(alive[0]))
 
 
-def test_while_tracemalloc_runs_lines_of_code_are_told() -> None:
+def test_while_tracemalloc_runs_lines_of_code_are_reported() -> None:
     tracemalloc.start()
     try:
         kept = [bytearray(1_000_000) for _ in range(3)]

@@ -92,7 +92,7 @@ async def test_c13_a_task_that_runs_says_so_and_is_found_in_its_thread() -> None
     assert here.frames[-1].function == "test_c13_a_task_that_runs_says_so_and_is_found_in_its_thread"
 
 
-async def test_c13_jobs_are_told_with_the_task_or_thread_that_runs_them() -> None:
+async def test_c13_jobs_are_reported_with_the_task_or_thread_that_runs_them() -> None:
     event, done = asyncio.Event(), threading.Event()
     task = await parked(event, "busy")
 

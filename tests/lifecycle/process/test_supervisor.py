@@ -91,7 +91,7 @@ async def test_all_run_and_all_stop_in_good_order(house: House, tmp_path: Path) 
     assert all(is_gone(pid) for pid in pids)
 
 
-async def test_one_that_dies_is_replaced_and_its_cause_told(house: House, tmp_path: Path) -> None:
+async def test_one_that_dies_is_replaced_and_its_cause_reported(house: House, tmp_path: Path) -> None:
     running = house.start("obey", processes=2)
     victim = min(await noted_by(tmp_path, 2))
     os.kill(victim, signal.SIGKILL)
@@ -149,7 +149,7 @@ async def test_wrong_arguments_end_everything(house: House) -> None:
     assert await asyncio.wait_for(running, 30) == EXIT_USAGE
 
 
-async def test_one_that_does_not_stop_in_time_is_killed_and_told(house: House, tmp_path: Path) -> None:
+async def test_one_that_does_not_stop_in_time_is_killed_and_reported(house: House, tmp_path: Path) -> None:
     running = house.start("ignore", processes=1, stop_within=0.3)
     [pid] = await noted_by(tmp_path, 1)
     house.supervisor.stop()

@@ -113,7 +113,7 @@ async def test_c13_a_loop_that_runs_is_not_worth_a_word(kennel: Kennel, hand: Ha
     assert kennel.events == []
 
 
-async def test_c13_a_blocked_loop_is_told_at_its_limit_at_every_doubling_and_at_its_end(
+async def test_c13_a_blocked_loop_is_reported_at_its_limit_at_every_doubling_and_at_its_end(
     kennel: Kennel, hand: Hand
 ) -> None:
     hand.block(1.5)
@@ -139,7 +139,7 @@ async def test_c13_the_stack_shows_who_blocks(kennel: Kennel, hand: Hand) -> Non
     assert "base_events.py" not in event.stack, "how the loop came there helps nobody"
 
 
-async def test_c13_a_handler_that_blocks_is_told_by_its_job(kennel: Kennel, hand: Hand) -> None:
+async def test_c13_a_handler_that_blocks_is_reported_by_its_job(kennel: Kennel, hand: Hand) -> None:
     kennel.run_here()
     hand.block(3)
     [event] = kennel.events
@@ -147,7 +147,7 @@ async def test_c13_a_handler_that_blocks_is_told_by_its_job(kennel: Kennel, hand
     assert event.stack.splitlines()[0] == "job 0190 kind greet attempt 1, for 2.5 s"
 
 
-async def test_c13_the_same_again_within_seconds_is_not_told_again(kennel: Kennel, hand: Hand) -> None:
+async def test_c13_the_same_again_within_seconds_is_not_reported_again(kennel: Kennel, hand: Hand) -> None:
     hand.block(2.5)
     await hand.go_on()
     told = len(kennel.events)
@@ -162,7 +162,7 @@ async def test_c13_the_same_again_within_seconds_is_not_told_again(kennel: Kenne
     assert len(kennel.events) == told + 1, "and so is the same after a while"
 
 
-async def test_c13_a_watchdog_that_overslept_tells_of_it(kennel: Kennel, hand: Hand, clock: ManualClock) -> None:
+async def test_c13_a_watchdog_that_overslept_reports_it(kennel: Kennel, hand: Hand, clock: ManualClock) -> None:
     """Nothing can run while C code keeps the interpreter: not even the watchdog, which finds out afterwards."""
     kennel.run_here()
     clock.move(timedelta(seconds=5))
@@ -173,7 +173,7 @@ async def test_c13_a_watchdog_that_overslept_tells_of_it(kennel: Kennel, hand: H
     assert (event.seconds, "kept the interpreter" in event.stack, "job 0190" in event.stack) == (4.5, True, True)
 
 
-async def test_c13_a_slow_call_to_the_store_is_told_with_what_it_waits_for(kennel: Kennel, hand: Hand) -> None:
+async def test_c13_a_slow_call_to_the_store_is_reported_with_what_it_waits_for(kennel: Kennel, hand: Hand) -> None:
     answer = asyncio.Event()
 
     async def claim() -> None:
@@ -230,7 +230,7 @@ class Beats:
         self.ident = threading.get_ident()
 
 
-async def test_c13_a_heartbeat_that_gets_no_answer_is_told_with_its_stack(kennel: Kennel, hand: Hand) -> None:
+async def test_c13_a_heartbeat_that_gets_no_answer_is_reported_with_its_stack(kennel: Kennel, hand: Hand) -> None:
     heartbeat = kennel.watchdog.heartbeat = Beats()
     for _ in range(6):
         await hand.go_on(10)
@@ -267,7 +267,7 @@ async def test_c13_while_the_loop_answers_events_come_on_the_loop(kennel: Kennel
     assert threading.current_thread().name in kennel.threads
 
 
-async def test_c13_a_real_loop_blocked_in_python_is_told_while_it_is_blocked(
+async def test_c13_a_real_loop_blocked_in_python_is_reported_while_it_is_blocked(
     watching: Callable[[float], Kennel],
 ) -> None:
     kennel = watching(0.1)
@@ -284,7 +284,9 @@ async def test_c13_a_real_loop_blocked_in_python_is_told_while_it_is_blocked(
     assert ("spins" in event.stack, kennel.threads[0]) == (True, "perdure-watchdog")
 
 
-async def test_c13_a_real_loop_blocked_in_c_is_told_while_it_is_blocked(watching: Callable[[float], Kennel]) -> None:
+async def test_c13_a_real_loop_blocked_in_c_is_reported_while_it_is_blocked(
+    watching: Callable[[float], Kennel],
+) -> None:
     kennel = watching(0.1)
     await asyncio.sleep(0)
     assert kennel.barked.wait(LONG_ENOUGH)
@@ -293,7 +295,7 @@ async def test_c13_a_real_loop_blocked_in_c_is_told_while_it_is_blocked(watching
     assert "kennel.barked.wait(LONG_ENOUGH)" in event.stack
 
 
-async def test_c13_c_code_that_keeps_the_interpreter_is_told_as_soon_as_it_lets_go(
+async def test_c13_c_code_that_keeps_the_interpreter_is_reported_as_soon_as_it_lets_go(
     watching: Callable[[float], Kennel],
 ) -> None:
     kennel = watching(0.1)

@@ -26,7 +26,9 @@ def jump(clock: ManualClock, by: timedelta) -> None:
     clock._now += by
 
 
-async def test_a_new_cause_is_told_after_the_clock_was_set_back(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_a_new_cause_is_reported_after_the_clock_was_set_back(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
     rules = [make_rule("deaths", "job_died", to="ops"), make_rule("deep", "depth", limit=1, lasting="1m", to="ops")]
     evaluation = await watch(desk, store, clock, *rules)
     await enqueue(store, queue="mail")
@@ -42,7 +44,7 @@ async def test_a_new_cause_is_told_after_the_clock_was_set_back(store: Store, de
     ]
 
 
-async def test_a_cause_that_was_told_waits_for_no_hour_that_comes_again(
+async def test_a_cause_that_was_reported_waits_for_no_hour_that_comes_again(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     evaluation = await watch(desk, store, clock, make_rule("deaths", "job_died", to="ops", throttle="10m"))

@@ -72,7 +72,7 @@ async def said(evaluation: Evaluation) -> list[Notice]:
     return list((await evaluation.run()).notices)
 
 
-async def test_b14_a_death_is_told_once_with_its_delivery_in_the_same_transaction(
+async def test_b14_a_death_is_reported_once_with_its_delivery_in_the_same_transaction(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     await die(store)  # before there is a rule
@@ -115,7 +115,7 @@ async def test_ten_thousand_deaths_of_one_cause_are_one_notice_and_a_count(
     assert len(await store.jobs(JobFilter(queue=ALERT_QUEUE), Page(10))) == 2
 
 
-async def test_two_leaders_at_once_tell_it_once(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_two_leaders_at_once_report_it_once(store: Store, desk: Desk, clock: ManualClock) -> None:
     await watch(desk, store, clock, make_rule("deaths", "job_died", to="ops"))
     await die(store)
     book = await store.alert_book(HOUR)
@@ -141,7 +141,9 @@ class _Frozen:
         return self._book
 
 
-async def test_a_new_error_is_told_once_however_often_it_comes(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_a_new_error_is_reported_once_however_often_it_comes(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
     await die(store, message="old trouble")
     clock.move(3 * MINUTE)
     evaluation = await watch(desk, store, clock, make_rule("news", "new_error", to="ops"))
@@ -256,7 +258,7 @@ async def test_each_queue_without_a_worker_is_an_alert_however_many_there_are(
     assert sorted(alert.key for alert in await desk.alerts.open()) == queues
 
 
-async def test_quiet_hours_hold_back_and_then_tell_all_of_it_at_once(
+async def test_quiet_hours_hold_back_and_then_report_all_of_it_at_once(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     clock.move(_until(clock, 23))
@@ -281,7 +283,9 @@ def _until(clock: ManualClock, hour: int) -> timedelta:
     return (now.replace(hour=hour, minute=0, second=0, microsecond=0) - now) % (24 * HOUR)
 
 
-async def test_a_rule_that_looks_for_something_else_now_tells_it(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_a_rule_that_looks_for_something_else_now_reports_it(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
     evaluation = await watch(desk, store, clock, make_rule("mail", "depth", queue="mail", limit=1, to="ops"))
     await enqueue(store, queue="mail")
     assert [notice.title for notice in await said(evaluation)] == ["Queue mail has 1 ready job"]
@@ -318,7 +322,7 @@ async def test_a_paused_rule_is_silent_and_makes_nothing_up(store: Store, desk: 
     assert len(await said(evaluation)) == 1
 
 
-async def test_a_channel_that_fails_is_told_by_another_and_deliveries_raise_no_alerts(
+async def test_a_channel_that_fails_is_reported_by_another_and_deliveries_raise_no_alerts(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     rules = [make_rule("deaths", "job_died", to="ops"), make_rule("storm", "deaths", limit=1, to="ops")]
@@ -345,7 +349,7 @@ async def test_a_channel_that_fails_is_told_by_another_and_deliveries_raise_no_a
     assert notice.title == "Alert channel ops works again"
 
 
-async def test_what_goes_to_a_channel_that_is_gone_waits_and_another_is_told(
+async def test_what_goes_to_a_channel_that_is_gone_waits_and_another_is_reported(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     evaluation = await watch(desk, store, clock, make_rule("deaths", "job_died", to="ops"))
@@ -400,7 +404,7 @@ async def test_a_rule_that_breaks_down_does_not_silence_the_others(
     assert caplog.text.count("rule asleep could not be evaluated: ZoneInfoNotFoundError") == 1
 
 
-async def test_a_schedule_that_is_late_and_times_that_were_let_go_are_told(
+async def test_a_schedule_that_is_late_and_times_that_were_let_go_are_reported(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     evaluation = await watch(desk, store, clock, make_rule("nightly", "schedule_missed", to="ops", about="beat"))
@@ -416,7 +420,7 @@ async def test_a_schedule_that_is_late_and_times_that_were_let_go_are_told(
     assert await said(evaluation) == []
 
 
-async def test_a_share_of_failures_and_slow_starts_are_told(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_a_share_of_failures_and_slow_starts_are_reported(store: Store, desk: Desk, clock: ManualClock) -> None:
     share = make_rule("share", "failure_share", limit="50%", within="5m", least=4, to="ops")
     slow = make_rule("slow", "wait_p95", queue="mail", limit="10s", least=4, to="ops")
     evaluation = await watch(desk, store, clock, share, slow)
@@ -434,7 +438,9 @@ async def test_a_share_of_failures_and_slow_starts_are_told(store: Store, desk: 
     assert {notice.sort for notice in await said(evaluation)} == {NoticeSort.RECOVERY}
 
 
-async def test_a_budget_is_told_at_its_share_and_when_it_is_spent(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_a_budget_is_reported_at_its_share_and_when_it_is_spent(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
     near, spent = make_rule("near", "budget", to="ops"), make_rule("spent", "budget", limit=1, to="ops")
     evaluation = await watch(desk, store, clock, near, spent)
     await store.declare_alerts((), (), [BudgetLimits("openai", ((24 * HOUR, 10.0),))])
@@ -470,7 +476,7 @@ async def test_many_causes_of_one_rule_are_one_notice(store: Store, desk: Desk, 
     assert "… and 20 more" in notice.body
 
 
-async def test_a_flood_of_causes_is_told_together_after_five_notices_a_minute(
+async def test_a_flood_of_causes_is_reported_together_after_five_notices_a_minute(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     evaluation = await watch(desk, store, clock, make_rule("deep", "depth", limit=1, to="ops", throttle="1h"))

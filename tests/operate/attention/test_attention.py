@@ -117,7 +117,7 @@ async def test_more_than_three_queues_without_a_worker_or_lost_workers_are_one_n
     assert (workers.severity, workers.path) == (Severity.PROBLEM, "/workers")
 
 
-async def test_a_look_that_fails_is_told_and_one_at_a_database_that_is_away_fails(
+async def test_a_look_that_fails_is_reported_and_one_at_a_database_that_is_away_fails(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def odd() -> None:

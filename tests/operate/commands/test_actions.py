@@ -42,7 +42,7 @@ def test_a_job_that_was_asked_to_stop_is_left_alone_unless_it_is_deleted_or_mark
     assert mark_as("seen").can(asked)
 
 
-def test_a_skipped_job_is_told_with_its_reason() -> None:
+def test_a_skipped_job_is_reported_with_its_reason() -> None:
     assert RUN_NOW.why_not(a_view(state=JobState.DEAD)).startswith("it is dead; only scheduled, ")
     dead = a_view(state=JobState.DEAD, unique_key="order 7")
     assert REQUEUE.why_not(dead) == "another job holds its unique key"

@@ -111,7 +111,7 @@ async def test_who_had_jobs_made_is_in_the_audit_trail(
     assert {str(job_id) for _, _, job_id in trail} == {by_hand.job_id, *(fire.job_id for fire in backfilled)}
 
 
-async def test_g6_a_backfill_makes_each_nominal_time_once_whatever_was_made_before(
+async def test_g6_a_backfill_makes_each_nominal_time_once_if_some_were_made_before(
     calendar: Calendar, store: Store, clock: ManualClock
 ) -> None:
     await calendar.save(a_schedule("s", overlap=Overlap.ALLOW))
@@ -143,7 +143,7 @@ async def test_a_backfill_that_cannot_be_meant_is_refused(
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "delete", "trigger", "schedule"])
-async def test_a_schedule_that_is_not_there_is_told_by_name(calendar: Calendar, command: str) -> None:
+async def test_a_schedule_that_is_not_there_is_reported_by_name(calendar: Calendar, command: str) -> None:
     with pytest.raises(NotFoundError, match="there is no schedule 'nobody'"):
         await getattr(calendar, command)("nobody")
 

@@ -108,7 +108,7 @@ async def test_an_id_that_is_no_text_is_refused_by_name(ids: Any, holds: Holds) 
 
 
 @pytest.mark.parametrize("said", [{}, {"ids": "a", "queue": "b"}, {"queue": "b", "everything": True}])
-async def test_resume_is_told_which_in_one_way(said: Any, holds: Holds) -> None:
+async def test_resume_takes_one_way_of_naming_a_pause(said: Any, holds: Holds) -> None:
     with pytest.raises(ArgumentError, match="one of them"):
         await holds.resume(**said)
 

@@ -50,7 +50,7 @@ async def test_a_system_at_work_is_well(store: Store, clock: ManualClock) -> Non
     assert {finding.severity for finding in findings if finding.check in ours} == {Severity.OK}
 
 
-async def test_whatever_is_not_well_says_what_to_do(store: Store, clock: ManualClock) -> None:
+async def test_each_problem_says_what_to_do(store: Store, clock: ManualClock) -> None:
     await job_in(JobState.DEAD, store)
     await enqueue(store, queue="nobody")
     clock.move(HOUR)
@@ -80,7 +80,7 @@ async def test_a_longer_lease_allows_longer_silence(store: Store, clock: ManualC
     assert [finding.severity for finding in findings if finding.check == "workers"] == [Severity.OK]
 
 
-async def test_jobs_of_dead_workers_are_told(store: Store, clock: ManualClock) -> None:
+async def test_jobs_of_dead_workers_are_reported(store: Store, clock: ManualClock) -> None:
     await start(store)
     clock.move(MINUTE)
     await store.bury_silent(timedelta(seconds=30))
@@ -97,7 +97,7 @@ async def test_a_queue_without_a_worker_is_a_problem_when_jobs_are_ready(store: 
     assert "--queues reports" in later.advice
 
 
-async def test_the_longest_wait_is_told_and_warned_of(store: Store, clock: ManualClock) -> None:
+async def test_the_longest_wait_is_reported_and_warned_of(store: Store, clock: ManualClock) -> None:
     await enqueue(store)
     clock.move(timedelta(minutes=2))
     await enqueue(store, queue="mail")
@@ -131,7 +131,9 @@ async def test_dead_letters_are_counted(store: Store, clock: ManualClock) -> Non
     ("ahead", "severity"),
     [(1, Severity.OK), (-1, Severity.OK), (5, Severity.WARNING), (-5, Severity.WARNING), (90, Severity.PROBLEM)],
 )
-async def test_clocks_that_disagree_are_told(store: Store, clock: ManualClock, ahead: int, severity: Severity) -> None:
+async def test_clocks_that_disagree_are_reported(
+    store: Store, clock: ManualClock, ahead: int, severity: Severity
+) -> None:
     ours = ManualClock(clock.now() - timedelta(seconds=ahead))
     finding = await the(store, ours, "clock")
     assert finding.severity is severity
@@ -160,7 +162,7 @@ async def test_a_table_gone_missing_spoils_its_own_checks_only(
     assert findings["workers"].severity is Severity.WARNING
 
 
-async def test_waiting_tells_the_oldest_of_each_queue(store: Store, clock: ManualClock) -> None:
+async def test_waiting_shows_the_oldest_of_each_queue(store: Store, clock: ManualClock) -> None:
     began = clock.now()
     await store.insert([a_job(), a_job(queue="mail")])
     clock.move(MINUTE)
@@ -217,7 +219,7 @@ async def test_c13_a_schedule_that_cannot_be_read_is_a_problem(
     assert (finding.severity, "'report'" in finding.seen, bool(finding.advice)) == (Severity.PROBLEM, True, True)
 
 
-async def test_c13_schedules_that_are_ahead_of_the_clock_are_told(store: Store, clock: ManualClock) -> None:
+async def test_c13_schedules_that_are_ahead_of_the_clock_are_reported(store: Store, clock: ManualClock) -> None:
     view = await make(store, clock)
     assert view.next_at is not None
     step = Advance(
@@ -236,7 +238,7 @@ async def test_c13_schedules_that_are_ahead_of_the_clock_are_told(store: Store, 
     assert (finding.severity, "set back" in finding.advice) == (Severity.WARNING, True)
 
 
-async def test_c13_quiet_workers_are_told_with_the_way_to_end_it(store: Store, clock: ManualClock) -> None:
+async def test_c13_quiet_workers_are_reported_with_the_way_to_end_it(store: Store, clock: ManualClock) -> None:
     asked = await employ(store, name="asked")
     signalled = await employ(store, name="signalled")
     await employ(store, name="busy")

@@ -56,14 +56,14 @@ def test_one_that_the_code_may_have_dropped_is_only_a_warning() -> None:
     assert judged(made)[0][0] is Severity.PROBLEM
 
 
-def test_one_that_cannot_be_read_is_a_problem_and_not_told_twice() -> None:
+def test_one_that_cannot_be_read_is_a_problem_and_reported_once() -> None:
     for broken in ({"expression": "every now and then"}, {"tz": "Mars/Olympus"}):
         [(severity, seen)] = judged(a_schedule(late=DAY, **broken))
         assert severity is Severity.PROBLEM
         assert seen.startswith("cannot be read, and do not fire: 'nightly': ")
 
 
-def test_one_that_was_handled_for_the_future_tells_of_a_clock_that_was_set_back() -> None:
+def test_one_that_was_handled_for_the_future_reports_a_clock_that_was_set_back() -> None:
     [(severity, seen)] = judged(a_schedule(last_at=NOON + 2 * MINUTE))
     assert (severity, seen) == (Severity.WARNING, "already handled for future times: 'nightly'")
     assert judged(a_schedule(last_at=NOON + MINUTE))[0][0] is Severity.OK

@@ -23,7 +23,7 @@ async def die(store: Store, message: str, **changes: object) -> JobId:
     return job_id
 
 
-async def test_a_group_tells_since_when_and_how_it_grows(store: Store, clock: ManualClock) -> None:
+async def test_a_group_shows_since_when_and_how_it_grows(store: Store, clock: ManualClock) -> None:
     desk = Desk(store, "ada")
     old = await die(store, "gateway 1 is away", kind="charge")
     first_at = clock.now()

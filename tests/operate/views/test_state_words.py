@@ -57,6 +57,6 @@ async def test_words_of_two_kinds_are_refused() -> None:
     assert (await meant("sent", "fax", SAME)).kind == "fax"
 
 
-async def test_a_word_that_is_not_known_is_refused_with_those_that_are() -> None:
+async def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ArgumentError, match=r"'snet' is not a state; states are .*; words of apps are lost, made, "):
         await meant("snet")

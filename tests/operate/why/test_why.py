@@ -75,14 +75,14 @@ async def test_b14_scheduled_for_later(store: Store, desk: Desk, clock: ManualCl
     assert "run-now" in (found.what_to_do or "")
 
 
-async def test_b14_a_retry_tells_which_attempt_and_the_last_error(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_b14_a_retry_shows_which_attempt_and_the_last_error(store: Store, desk: Desk, clock: ManualClock) -> None:
     found = await desk.why(await job_in(JobState.RETRYING, store, max_attempts=5))
     assert found.answer == "Attempt 1 did not succeed; attempt 2 of 5 comes later."
     assert found.facts == ("The last error was builtins.ValueError: no such host",)
     assert found.until == clock.now() + HOUR
 
 
-async def test_b14_a_crash_is_not_told_as_one_of_the_attempts_allowed(store: Store, desk: Desk) -> None:
+async def test_b14_a_crash_is_not_reported_as_one_of_the_attempts_allowed(store: Store, desk: Desk) -> None:
     claim = await start(store, max_attempts=1)
     await apply(store, transition.returning(transition.crashed(claim, A_FAILURE), HOUR))
     assert (await desk.why(claim.job_id)).answer == "Attempt 1 did not succeed; attempt 2 of 2 comes later."
@@ -114,7 +114,7 @@ async def test_b14_an_event_that_was_not_emitted(store: Store, desk: Desk, clock
     assert "perdure emit 'paid 42'" in (found.what_to_do or "")
 
 
-async def test_b14_what_is_waited_for_at_the_same_time_is_told(store: Store, desk: Desk) -> None:
+async def test_b14_what_is_waited_for_at_the_same_time_is_reported(store: Store, desk: Desk) -> None:
     parent, _ = await start_parent(store, 1)
     both = transition.parked(parent, Reason.AWAITING_EVENT, None, Awaits(event="paid"), None, (Awaits(family="parts"),))
     await apply(store, both)
@@ -146,7 +146,9 @@ async def test_b14_children_are_counted_and_the_unfinished_named(store: Store, d
 
 
 @pytest.mark.parametrize("reason", sorted(GATED - {Reason.ON_HOLD}))
-async def test_b14_a_gate_is_told_with_its_note(reason: Reason, store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_b14_a_gate_is_reported_with_its_note(
+    reason: Reason, store: Store, desk: Desk, clock: ManualClock
+) -> None:
     found = await desk.why(await hold(store, await start(store), reason, "mail: 5 in 1m"))
     assert found.answer[:4] in {"Its ", "As m", "It i"}
     assert "5 in 1m" in " ".join((found.answer, *found.facts))
@@ -173,7 +175,7 @@ async def test_b14_a_breaker_opened_by_hand_has_no_end_but_the_hand(store: Store
     assert found.until is None
 
 
-async def test_b14_a_breaker_opened_for_a_while_tells_once_by_whom(
+async def test_b14_a_breaker_opened_for_a_while_shows_once_by_whom(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     await desk.holds.open_breaker("digicert", why="maintenance", for_="1h")
@@ -192,7 +194,7 @@ async def test_b14_a_breaker_that_is_closed_again_is_not_said_to_be_left_alone(s
     assert found.what_to_do == "look again"
 
 
-async def test_b14_a_pause_tells_by_whom_why_and_until_when(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_b14_a_pause_shows_by_whom_why_and_until_when(store: Store, desk: Desk, clock: ManualClock) -> None:
     until = clock.now() + 2 * HOUR
     other = await desk.holds.pause(queue="default")
     clock.move(SECOND)
@@ -279,7 +281,7 @@ async def test_b14_all_workers_are_busy(store: Store, desk: Desk) -> None:
     assert any("calm" in fact and fact.startswith("Quiet") for fact in found.facts)
 
 
-async def test_b14_its_place_in_line_is_told_roughly(store: Store, desk: Desk) -> None:
+async def test_b14_its_place_in_line_is_reported_roughly(store: Store, desk: Desk) -> None:
     await employ(store)
     for _ in range(2):
         await enqueue(store)
@@ -319,7 +321,7 @@ async def test_b14_a_job_whose_time_has_come_without_a_worker(store: Store, desk
     assert "ready in a moment" in (await desk.why(job_id)).answer
 
 
-async def test_b14_a_running_job_tells_since_when_where_and_how_far(
+async def test_b14_a_running_job_shows_since_when_where_and_how_far(
     store: Store, desk: Desk, clock: ManualClock
 ) -> None:
     claim = await start(store)
@@ -342,7 +344,7 @@ async def test_b14_a_finished_job_says_so(state: JobState, store: Store, desk: D
     assert ("requeue" in (found.what_to_do or "")) is (state is not JobState.SUCCEEDED)
 
 
-async def test_b14_a_parent_that_died_of_its_children_tells_whom_to_requeue_first(store: Store, desk: Desk) -> None:
+async def test_b14_a_parent_that_died_of_its_children_shows_whom_to_requeue_first(store: Store, desk: Desk) -> None:
     parent, children = await start_parent(store, 3)
     claims = await claim_children(store)
     for child in children[:2]:
@@ -360,7 +362,7 @@ async def test_b14_a_parent_that_died_of_its_children_tells_whom_to_requeue_firs
     assert "CHILD" not in ((await desk.why(parent.job_id)).what_to_do or "")
 
 
-async def test_b14_earlier_failures_are_told_with_any_reason(store: Store, desk: Desk) -> None:
+async def test_b14_earlier_failures_are_reported_with_any_reason(store: Store, desk: Desk) -> None:
     claim = await start(store)
     await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0)))
     said = "It has failed before: builtins.ValueError: no such host"
@@ -382,7 +384,7 @@ async def test_every_state_and_reason_has_an_answer(store: Store, desk: Desk) ->
         assert (await desk.why(job_id)).answer.endswith(".")
 
 
-async def test_a_pause_of_another_id_that_fits_is_told_if_its_own_is_gone(store: Store, desk: Desk) -> None:
+async def test_a_pause_of_another_id_that_fits_is_reported_if_its_own_is_gone(store: Store, desk: Desk) -> None:
     pause = Pause(id="ffff0000", kind="greet", actor="eve", at=await store.now())
     await store.pause(pause, By("ada"))
     job_id = await hold(store, await start(store), Reason.ON_HOLD, "pause 0123abcd: old")

@@ -62,7 +62,7 @@ def test_what_names_nothing_is_refused(by: Any) -> None:
         FairShare(by)
 
 
-def test_a_function_that_raises_is_told_by_name() -> None:
+def test_a_function_that_raises_is_reported_by_name() -> None:
     with pytest.raises(PayloadError, match=r"^fair raised KeyError: 'tenant'$"):
         FairShare(lambda arguments: arguments["tenant"]).key_for({"page": 1})
 

@@ -68,7 +68,7 @@ def test_the_scope_is_the_kind_the_queue_or_everything() -> None:
     assert len({key(unique, "a", "a", x=1) for unique in (by_kind, by_queue, everywhere)}) == 3
 
 
-def test_a_long_name_is_cut_and_still_tells_kinds_apart() -> None:
+def test_a_long_name_is_cut_and_still_distinguishes_kinds() -> None:
     one, other = key(Unique(scope="queue"), "k" * 500 + "1", "q" * 90), key(Unique(scope="queue"), "k" * 500 + "2")
     assert len(one) <= KEY_LIMIT_CHARACTERS
     assert one != other
@@ -98,7 +98,7 @@ class Model(BaseModel):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_a_job_can_carry_can_be_unique(value: object) -> None:
+def test_every_text_that_a_job_can_carry_can_be_unique(value: object) -> None:
     assert key(Unique(), value=value) == key(Unique(), value=value)
     assert key(Unique(), value=value) != key(Unique(), value=None)
 
@@ -133,7 +133,7 @@ def test_a_missing_argument_and_one_that_is_no_json_are_refused_by_name() -> Non
         key(Unique(), value=object())
 
 
-def test_a_function_that_raises_is_told_by_name() -> None:
+def test_a_function_that_raises_is_reported_by_name() -> None:
     with pytest.raises(PayloadError, match=r"^unique\.by raised KeyError: 'url'$"):
         key(Unique(by=lambda arguments: arguments["url"]), other=1)
 

@@ -175,7 +175,7 @@ STEPS = st.tuples(st.sampled_from(["ask", "failure", "success"]), st.sampled_fro
 
 
 @given(st.lists(STEPS, max_size=60), st.integers(1, 3), st.integers(1, 3))
-def test_b14_whatever_happens_trials_are_few_and_a_held_job_gets_through_in_the_end(
+def test_b14_in_any_order_of_events_trials_are_few_and_a_held_job_gets_through_in_the_end(
     steps: list[tuple[str, JobId, int]], failures: int, half_open: int
 ) -> None:
     check = BreakerCheck("digicert", failures, MINUTE, 2 * MINUTE, half_open)

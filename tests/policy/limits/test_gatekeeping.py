@@ -276,7 +276,7 @@ def test_c11_of_several_rates_the_farthest_turn_is_the_answer_and_each_gives_a_p
         assert {(start.key, start.at - NOW) for start in fleet.changes.starts} == {("slow", HOUR), ("fast", MINUTE)}
 
 
-def test_c11_a_place_is_kept_and_told() -> None:
+def test_c11_a_place_is_kept_and_reported() -> None:
     fleet, rate = Fleet(), RateCheck("mail", 1, MINUTE)
     first, second, third = fleet.ask(rated("a", rate), rated("b", rate), rated("c", rate))
     assert first is None

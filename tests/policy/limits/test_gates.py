@@ -117,7 +117,7 @@ class Site(BaseModel):
     host: str
 
 
-def test_a_key_may_be_whatever_a_job_can_carry() -> None:
+def test_a_key_may_be_any_text_that_a_job_can_carry() -> None:
     gate = Rate(1, "1s", key="site")
     assert key(gate, site=Site(host="a")) == key(gate, site={"host": "a"}) == 'audit:{"host":"a"}'
     assert key(gate, site=None) == "audit:null"
@@ -167,7 +167,7 @@ def broken(arguments: Any) -> str:
         ),
     ],
 )
-def test_a_key_that_cannot_be_told_names_its_gate(gate: Rate | Concurrency, problem: str) -> None:
+def test_a_key_that_cannot_be_computed_names_its_gate(gate: Rate | Concurrency, problem: str) -> None:
     with pytest.raises(PayloadError, match=problem):
         key(gate, host="a")
 
@@ -180,7 +180,7 @@ def test_an_unknown_argument_is_refused_when_the_job_is_declared() -> None:
     check_gates([Rate(1, "1s", key="url"), Concurrency(1, key=broken), Budget("x", daily=1)], Breaker("x"), ["url"])
 
 
-def test_a_breaker_among_the_gates_is_told_where_it_belongs() -> None:
+def test_a_breaker_among_the_gates_is_reported_where_it_belongs() -> None:
     with pytest.raises(SettingsError, match=r'write breaker=Breaker\("ca"\) beside them'):
         check_gates([Breaker("ca")], None, [])  # type: ignore[list-item] # what users write
 

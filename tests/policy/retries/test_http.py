@@ -86,7 +86,7 @@ def test_only_lists_of_4xx_can_be_chosen(given: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["status_code", "status", "code"])
-def test_the_status_is_found_whatever_its_name(name: str) -> None:
+def test_the_status_is_found_under_each_of_its_names(name: str) -> None:
     assert isinstance(TRIAGE(answer(404, name=name)), Permanent)
 
 

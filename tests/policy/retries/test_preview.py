@@ -97,7 +97,7 @@ def test_b14_backoff_by_error_has_its_own_timeline() -> None:
     assert preview(policy, SINCE, 1, error=UnicodeError)[0].earliest == SINCE + timedelta(seconds=15)
 
 
-def test_b14_without_a_limit_the_first_few_are_told_and_none_of_them_is_the_last() -> None:
+def test_b14_without_a_limit_the_first_few_are_reported_and_none_of_them_is_the_last() -> None:
     endless = Retry(attempts=None, jitter=Jitter.none())
     assert len(preview(endless, SINCE)) == 20
     assert [step.then for step in preview(endless, SINCE, most=3)] == [None] * 3

@@ -200,5 +200,5 @@ def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], field: str) -
         (Retry(attempts=None, by_error={OSError: Retry(attempts=4)}), None),
     ],
 )
-def test_the_most_attempts_are_told_over_all_rules(policy: Retry, most: int | None) -> None:
+def test_the_most_attempts_are_reported_over_all_rules(policy: Retry, most: int | None) -> None:
     assert policy.most_attempts == most

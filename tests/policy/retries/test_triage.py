@@ -118,7 +118,7 @@ def test_a_raised_verdict_is_not_judged_again() -> None:
     assert happened(Snooze("1m"), lambda _: Permanent()) == outcome.Snoozed(MINUTE)
 
 
-def test_a_timeout_is_told_apart() -> None:
+def test_a_timeout_is_distinguished() -> None:
     said = classify(TimeoutError(), None, NOW, timed_out=True)
     assert isinstance(said, outcome.Failed)
     assert said.timed_out
@@ -134,7 +134,7 @@ def test_a_triage_that_fails_hides_nothing() -> None:
     assert said.kinds == lineage(NotReadyError)
 
 
-def test_a_triage_that_returns_nonsense_is_told_so() -> None:
+def test_a_triage_that_returns_nonsense_is_reported_so() -> None:
     nonsense: Any = lambda _: "retry"  # noqa: E731 - typed as anything
     said = happened(NotReadyError("x"), nonsense)
     assert isinstance(said, outcome.Failed)

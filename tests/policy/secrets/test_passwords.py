@@ -30,7 +30,7 @@ def test_a_short_password_strikes_no_letters_elsewhere() -> None:
     assert strike(said, "ada") == said
 
 
-def test_a_long_password_is_struck_wherever_it_stands() -> None:
+def test_a_long_password_is_struck_at_every_place() -> None:
     assert strike("cannot connect with hunter2-and-more!", "hunter2-and-more") == "cannot connect with ***!"
 
 

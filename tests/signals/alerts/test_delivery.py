@@ -103,7 +103,7 @@ async def test_addresses_are_stored_encrypted_and_open_with_each_of_the_keys(
 
 
 @pytest.mark.parametrize("address", ["s3cret", "https//hooks.example.com/s3cret", "smtp://u:s3cret/x@example.com/"])
-async def test_a_variable_that_holds_no_address_is_told_without_what_it_holds(
+async def test_a_variable_that_holds_no_address_is_reported_without_what_it_holds(
     app: App, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     desk = await app.desk("ops")

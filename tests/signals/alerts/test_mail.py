@@ -143,7 +143,7 @@ async def test_a_server_without_tls_gets_nothing_unless_that_was_said(inbox: Inb
     assert inbox.mails == []
 
 
-async def test_a_server_that_is_away_is_told_by_name() -> None:
+async def test_a_server_that_is_away_is_reported_by_name() -> None:
     address = read_mail_address("address", "smtp://127.0.0.1:1/?from=a@b.c&to=d@e.f&tls=none")
     with pytest.raises(DeliveryFailed, match=r"mail server 127\.0\.0\.1:1 was not reached"):
         await send_mail(address, a_notice())

@@ -34,7 +34,7 @@ async def test_a_service_of_apprise_on_a_private_host_is_refused_and_one_that_is
     assert b"If you read it, the channel works." in request.body
 
 
-async def test_a_service_that_fails_or_redirects_is_asked_once_and_its_key_is_never_told(
+async def test_a_service_that_fails_or_redirects_is_asked_once_and_its_key_is_never_reported(
     app: App, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)  # the libraries below it write addresses
@@ -68,7 +68,7 @@ async def test_a_name_that_leads_elsewhere_when_it_is_called_is_refused(
         writer.close()
 
 
-async def test_a_name_that_stands_for_a_key_is_not_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_stands_for_a_key_is_not_reported(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """ntfy://topic goes to ntfy.sh: the topic is no host, and who knows it can read along."""
     desk = await app.desk("ops")
     resolve_as(monkeypatch, "ntfy.sh", None)

@@ -157,7 +157,7 @@ async def test_metrics_are_what_workers_have_counted(bare_app: App, traces: Trac
     provider.shutdown()
 
 
-async def test_metrics_tell_of_rescues_schedules_and_loops(bare_app: App, traces: Traces, at_work: AtWork) -> None:
+async def test_metrics_report_rescues_schedules_and_loops(bare_app: App, traces: Traces, at_work: AtWork) -> None:
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
     stop = instrument(bare_app, tracer_provider=traces.provider, meter_provider=provider)

@@ -140,7 +140,7 @@ async def test_a_handlers_own_spans_belong_to_its_attempt_in_tasks_and_in_thread
     assert all(span.parent is None for span in attempts.values())
 
 
-async def test_steps_polls_and_waits_are_children_and_what_was_done_before_is_not_told_again(
+async def test_steps_polls_and_waits_are_children_and_what_was_done_before_is_not_reported_again(
     app: App, traces: Traces, at_work: AtWork
 ) -> None:
     tracer, polls = traces.provider.get_tracer("a program"), []

@@ -78,7 +78,7 @@ async def a_shop(url: str, *, declared: bool = True, private: bool = True) -> As
             yield Shop(app, box, receiver, webhooks)
 
 
-async def test_ends_of_jobs_are_told_signed_and_once(engine_url: str) -> None:
+async def test_ends_of_jobs_are_reported_signed_and_once(engine_url: str) -> None:
     async with a_shop(engine_url) as shop:
         done = await shop.app.job_named("fine").using(tags=["vip"]).enqueue()
         dead = await shop.app.job_named("broken").enqueue()
@@ -97,7 +97,7 @@ async def test_ends_of_jobs_are_told_signed_and_once(engine_url: str) -> None:
         assert await shop.deliveries(JobState.SUCCEEDED) == 2, "and no delivery of a delivery"
 
 
-async def test_filters_choose_what_a_receiver_is_told(engine_url: str) -> None:
+async def test_filters_choose_what_a_receiver_is_reported(engine_url: str) -> None:
     async with a_shop(engine_url, declared=False) as shop:
         desk = await shop.desk()
         await desk.webhooks.save("mail", f"{shop.receiver.url}?to=mail", queues=["mail"], events=["job.died"])
@@ -268,7 +268,7 @@ async def test_the_log_stays_off_without_webhooks(store: Store) -> None:
     assert await store.delete_webhook("x", By("alice")) is False
 
 
-async def test_a_running_worker_tells_within_seconds(engine_url: str) -> None:
+async def test_a_running_worker_reports_within_seconds(engine_url: str) -> None:
     """No sandbox: a worker finds the event, makes the delivery and sends it, while a slow receiver holds up no job."""
     app = App(engine_url)
 

@@ -162,7 +162,7 @@ async def test_probes_static_files_and_the_login_page_are_open(guard: Guard) -> 
     assert (await Browser(guard(), host="some-pod").get("/static/desk.css")).status == 421
 
 
-async def test_pages_lead_to_the_login_page_and_scripts_are_told(guard: Guard) -> None:
+async def test_pages_lead_to_the_login_page_and_scripts_are_reported(guard: Guard) -> None:
     browser = Browser(guard(requires_token=True))
     page = await browser.get("/jobs?q=state:dead")
     assert (page.status, page.headers["location"]) == (303, "/login?next=/jobs%3Fq%3Dstate%3Adead")

@@ -213,7 +213,7 @@ async def test_paths_that_lead_nowhere(client: httpx.AsyncClient, path: str) -> 
         (RuntimeError("a secret of ours"), 500),
     ],
 )
-async def test_what_goes_wrong_inside_is_told_and_recovers(
+async def test_what_goes_wrong_inside_is_reported_and_recovers(
     client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     store = await site.backing.store()

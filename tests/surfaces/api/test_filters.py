@@ -43,7 +43,7 @@ def test_text_that_is_no_cursor_is_refused_by_name(cursor: str) -> None:
     assert refused.value.field == "cursor"
 
 
-def test_pages_of_one_filter_are_one_list_whatever_their_size() -> None:
+def test_pages_of_one_filter_are_one_list_for_every_page_size() -> None:
     small, large = JobsQuery(kind="mail", limit=1), JobsQuery(kind="mail", limit=100, cursor="x")
     assert small.conditions == large.conditions
     assert small.conditions != JobsQuery(kind="pdf", limit=1).conditions

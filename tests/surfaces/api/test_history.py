@@ -15,7 +15,7 @@ def at(minutes: float) -> timedelta:
     return timedelta(minutes=minutes)
 
 
-def test_events_of_all_sources_are_told_in_order() -> None:
+def test_events_of_all_sources_are_reported_in_order() -> None:
     job = a_view(
         state=JobState.DEAD,
         reason="exhausted",

@@ -27,7 +27,7 @@ def test_it_is_an_openapi_3_1_document(document: dict[str, Any]) -> None:
         Draft202012Validator.check_schema(schema)
 
 
-def test_no_name_tells_where_the_code_of_a_type_stands(document: dict[str, Any]) -> None:
+def test_no_name_shows_where_the_code_of_a_type_stands(document: dict[str, Any]) -> None:
     assert [name for name in document["components"]["schemas"] if "." in name] == []
 
 

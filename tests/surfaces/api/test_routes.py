@@ -53,7 +53,7 @@ async def test_every_route_asks_for_its_scope(site: Site, scope: Scope) -> None:
                 assert answer.status_code == 403, (route.name, answer.text)
 
 
-async def test_without_a_token_nothing_is_told_to_others(site: Site) -> None:
+async def test_without_a_token_nothing_is_reported_to_others(site: Site) -> None:
     async with client_of(site, address="192.0.2.7") as client:
         for route in ROUTES:
             answer = await ask(client, route)
@@ -68,7 +68,7 @@ async def test_a_read_only_desk_refuses_all_but_looking(tmp_path: Path) -> None:
                 assert (await ask(client, route)).status_code == 403, route.name
 
 
-async def test_other_methods_are_refused_with_those_that_there_are(site: Site) -> None:
+async def test_other_methods_are_refused_with_the_allowed_ones(site: Site) -> None:
     by_path: dict[str, set[str]] = {}
     for route in ROUTES:
         by_path.setdefault(path_of(route), set()).add(route.method)

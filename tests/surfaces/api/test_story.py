@@ -52,7 +52,7 @@ async def test_an_enqueued_job_shows_no_secret(client: httpx.AsyncClient) -> Non
         assert "hunter2" not in made.text
 
 
-async def test_groups_of_only_the_newest_dead_letters_are_told_as_such(
+async def test_groups_of_only_the_newest_dead_letters_are_reported_as_such(
     client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await site.backing.store()

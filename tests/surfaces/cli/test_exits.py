@@ -21,7 +21,7 @@ from perdure.surfaces.cli.exits import MEANING, Exit, exit_for
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_script_can_tell_types_of_errors_by_the_exit_code(error: Exception, code: Exit) -> None:
+def test_a_script_can_distinguish_types_of_errors_by_the_exit_code(error: Exception, code: Exit) -> None:
     assert exit_for(error) is code
 
 

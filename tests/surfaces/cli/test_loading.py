@@ -64,7 +64,7 @@ def test_a_wrong_name_is_explained(name: str, said: str) -> None:
         ("def (:\n", "SyntaxError"),
     ],
 )
-def test_a_module_that_fails_is_told_with_its_place(folder: Path, code: str, said: str) -> None:
+def test_a_module_that_fails_is_reported_with_its_place(folder: Path, code: str, said: str) -> None:
     (folder / "broken_jobs.py").write_text(code)
     with pytest.raises(AppBroken) as caught:
         load_app("broken_jobs:app")

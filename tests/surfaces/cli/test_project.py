@@ -93,12 +93,12 @@ def test_a_factory_will_do(name: str) -> None:
     assert isinstance(load_app(name), App)
 
 
-def test_a_factory_that_fails_is_told_with_its_place(folder: Path) -> None:
+def test_a_factory_that_fails_is_reported_with_its_place(folder: Path) -> None:
     with pytest.raises(AppBroken, match=r"the factory 'shop:broken' failed: LookupError: no settings \(.*shop\.py"):
         load_app("shop:broken")
 
 
-def test_an_included_module_that_fails_is_told_with_its_place(folder: Path) -> None:
+def test_an_included_module_that_fails_is_reported_with_its_place(folder: Path) -> None:
     (folder / "shop_parts" / "mail.py").write_text("1 / 0\n")
     with pytest.raises(AppBroken, match=r"includes cannot be imported: ZeroDivisionError.*mail\.py, line 1"):
         load_app("shop:app")
@@ -127,7 +127,7 @@ def test_what_cannot_be_meant_is_refused_with_the_file(folder: Path, line: str, 
     assert str(folder / "pyproject.toml") in str(refused.value)
 
 
-def test_a_file_that_cannot_be_read_is_told(folder: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(folder: Path) -> None:
     (folder / "pyproject.toml").write_text("[tool.perdure\n")
     with pytest.raises(SettingsError, match=r"pyproject\.toml cannot be read"):
         project()

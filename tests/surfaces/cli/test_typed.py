@@ -55,7 +55,7 @@ def test_a_field_of_another_name_is_translated_only_if_its_option_was_typed() ->
     assert as_typed(ROOT, ["jobs", "list", "--queue", "x"])("queues") == "--queue"
 
 
-def test_a_wrong_url_is_told_by_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_url_is_reported_by_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERDURE_URL", raising=False)
     assert as_typed(ROOT, ["jobs", "list"])("url") == "url"
     assert as_typed(ROOT, ["jobs", "list", "--url", "x"])("url") == "--url"

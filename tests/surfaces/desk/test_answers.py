@@ -32,7 +32,7 @@ async def test_three_tabs_cost_one_question() -> None:
     assert await answers.get("kinds", database.ask) == 2
 
 
-async def test_a_command_makes_the_next_one_ask_anew() -> None:
+async def test_a_command_makes_the_next_one_ask_again() -> None:
     database, answers = Database(), Answers(60)
     await answers.get("queues", database.ask)
     answers.forget()

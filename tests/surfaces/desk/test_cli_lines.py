@@ -177,7 +177,7 @@ async def test_links_to_searches_find_what_they_name(pages: AsyncClient, store: 
 
 
 @pytest.mark.parametrize("name", ["a/b c?d#e%f", "../jobs", HOSTILE])
-async def test_a_page_leads_back_to_itself_whatever_its_name_is(pages: AsyncClient, store: Store, name: str) -> None:
+async def test_a_page_leads_back_to_itself_for_every_name(pages: AsyncClient, store: Store, name: str) -> None:
     await enqueue(store, queue=name)
     link = re.search(r'class="name" href="(/queues/[^"]+)"', (await pages.get("/queues")).text)
     assert link is not None

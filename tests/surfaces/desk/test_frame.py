@@ -109,7 +109,7 @@ async def test_a_span_is_one_of_three(pages: AsyncClient, span: str, status: int
         assert "span must be 1h, 1d or 7d" in page.text
 
 
-async def test_a_database_that_is_away_is_told_with_503(
+async def test_a_database_that_is_away_is_reported_with_503(
     pages: AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away() -> None:

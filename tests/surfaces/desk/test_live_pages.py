@@ -66,7 +66,7 @@ async def back_in_sight(tab: Page) -> AsyncIterator[list[Request]]:
     tab.remove_listener("request", note)
 
 
-async def test_two_operators_on_one_job_the_second_is_told_and_keeps_what_the_page_says(
+async def test_two_operators_on_one_job_the_second_is_reported_and_keeps_what_the_page_says(
     tab: Page, address: str, stored: Store
 ) -> None:
     job_id = await dead(stored, "charge")

@@ -161,7 +161,7 @@ async def test_a_session_cookie_of_a_browser_opens_no_door_for_agents(running: R
 
 
 @pytest.mark.slow
-async def test_a_caller_who_opens_too_many_sessions_loses_the_oldest_and_locks_nobody_out(running: Running) -> None:
+async def test_a_caller_who_opens_too_many_sessions_loses_the_oldest_and_locks_no_other_out(running: Running) -> None:
     """Clients that go without ending their session would otherwise take all there are, for half an hour."""
     address = f"{running.address}/mcp/"  # as some clients write it
     reader = {"authorization": f"Bearer {running.tokens['read']}"}
@@ -182,7 +182,7 @@ async def test_a_caller_who_opens_too_many_sessions_loses_the_oldest_and_locks_n
 
 
 @pytest.mark.slow
-async def test_a_refused_agent_is_told_why(running: Running) -> None:
+async def test_a_refused_agent_is_reported_why(running: Running) -> None:
     """A client of agents shows errors of JSON-RPC, and of any other answer only its status."""
     for mode in ("auto", LEGACY):
         with pytest.RaisesGroup(MCPError, allow_unwrapped=True, flatten_subgroups=True) as refusal:
@@ -192,7 +192,7 @@ async def test_a_refused_agent_is_told_why(running: Running) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://127.0.0.1:1/none", "sqlite:///{folder}/none.db"])
-async def test_an_agent_is_told_that_the_database_is_away(url: str, tmp_path: Path) -> None:
+async def test_an_agent_is_reported_that_the_database_is_away(url: str, tmp_path: Path) -> None:
     (tmp_path / "none.db").write_text("no database " * 1_000)
     async with asgi(url.format(folder=tmp_path), mcp=McpSettings()) as desk:
         transport = httpx.ASGITransport(desk, client=("127.0.0.1", 5000))

@@ -107,7 +107,7 @@ def test_a_missing_extra_is_named(without_mcp: dict[str, str], tmp_path: Path) -
     assert "Traceback" not in done.stderr
 
 
-def test_a_missing_database_is_told_on_stderr_and_stdout_stays_empty(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_on_stderr_and_stdout_stays_empty(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "perdure", "mcp", "--url", f"sqlite:///{tmp_path}/none.db"],
         capture_output=True,

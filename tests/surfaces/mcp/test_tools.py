@@ -129,7 +129,9 @@ async def test_two_spans_are_compared(agents: Agents, store: Store, clock: Manua
         assert "ago must be" in await refused(client, "compare_spans", span="2h", ago="1h")
 
 
-async def test_retries_are_previewed_with_the_apps_code_and_its_absence_is_told(agents: Agents, store: Store) -> None:
+async def test_retries_are_previewed_with_the_apps_code_and_its_absence_is_reported(
+    agents: Agents, store: Store
+) -> None:
     app = App("sqlite:///not-used.db")
 
     @app.job(retry=Retry(attempts=3))

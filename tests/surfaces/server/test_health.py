@@ -46,7 +46,7 @@ async def test_e10_a_database_that_is_away_makes_it_not_ready(engine_url: str, m
     assert (readiness.status, readiness.checks[0].seen) == (Condition.FAILED, "gone")
 
 
-async def test_e10_the_words_of_an_error_are_told_on_this_machine_only(
+async def test_e10_the_words_of_an_error_are_reported_on_this_machine_only(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may name the address of the database and its user, and a probe shows no token."""

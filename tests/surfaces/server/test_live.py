@@ -175,7 +175,7 @@ async def test_a_reader_whose_access_has_ended_hears_no_more(hub: LiveHub, sourc
     assert [chunk async for chunk in reader] == [END]
 
 
-async def test_a_stream_that_opens_in_an_outage_is_told_of_it(hub: LiveHub, source: Source) -> None:
+async def test_a_stream_that_opens_in_an_outage_is_reported_it(hub: LiveHub, source: Source) -> None:
     topic = Topic("numbers", "numbers", source.ask)
     hub.open([topic])
     source.value = StoreUnavailable("gone fishing")
@@ -188,7 +188,7 @@ async def test_a_stream_that_opens_in_an_outage_is_told_of_it(hub: LiveHub, sour
     assert b"fishing" not in await read(hub.open([topic]))
 
 
-async def test_an_outage_is_told_once_and_everything_anew_after_it(hub: LiveHub, source: Source) -> None:
+async def test_an_outage_is_reported_once_and_everything_again_after_it(hub: LiveHub, source: Source) -> None:
     stream = hub.open([Topic("numbers", "numbers", source.ask)])
     await hub.tick()
     await read(stream)

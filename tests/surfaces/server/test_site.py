@@ -30,7 +30,7 @@ async def get(app: ASGIApp, path: str) -> httpx.Response:
         return await client.get(path)
 
 
-async def test_health_is_told_without_a_database_and_readiness_with_one(client: httpx.AsyncClient) -> None:
+async def test_health_is_reported_without_a_database_and_readiness_with_one(client: httpx.AsyncClient) -> None:
     alive, ready = await client.get("/healthz"), await client.get("/readyz")
     assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
     assert ready.status_code == 200

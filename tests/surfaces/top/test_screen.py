@@ -130,7 +130,7 @@ async def test_a_worker_is_told_to_stop_claiming(busy: Store) -> None:
         assert "Choose a group of dead letters first" in shown(app)
 
 
-async def test_a_database_that_goes_away_is_told_and_the_last_look_stays(
+async def test_a_database_that_goes_away_is_reported_and_the_last_look_stays(
     busy: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Top(Desk(busy, "ada"), "sqlite:///shop.db", refresh_seconds=NEVER)
@@ -164,7 +164,7 @@ async def test_an_empty_database_has_nothing_to_show(store: Store, key: str) -> 
         assert "● live" in shown(app)
 
 
-async def test_a_database_that_was_never_there_is_told_and_recovers(
+async def test_a_database_that_was_never_there_is_reported_and_recovers(
     busy: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away() -> None:

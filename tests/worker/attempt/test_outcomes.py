@@ -39,6 +39,6 @@ def test_texts_of_a_transition_hide_the_secrets_of_the_job_and_its_result_stays(
     assert (kept.result, kept.warnings) == ('"hunter2"', ("took ***",))
 
 
-def test_arguments_that_do_not_fit_are_told_from_types_that_fail() -> None:
+def test_arguments_that_do_not_fit_are_reported_from_types_that_fail() -> None:
     assert isinstance(unreadable(PayloadError("url", "must be text")), BadArguments)
     assert isinstance(unreadable(RuntimeError("a type of the app is broken")), Failed)

@@ -91,7 +91,7 @@ async def test_what_was_begun_is_recorded_although_the_attempt_is_stopped() -> N
     assert till.spent_so_far == [3.0]
 
 
-async def test_a_claim_that_is_lost_is_told_and_nothing_counts() -> None:
+async def test_a_claim_that_is_lost_is_reported_and_nothing_counts() -> None:
     till, lost, claim = SlowTill(holds_claim=False), list[Claim](), a_claim("pay")
     till.go_on.set()
     assert not await spending(till, lost).spend(claim, Expense(3.0))

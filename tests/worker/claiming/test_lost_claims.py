@@ -274,7 +274,7 @@ async def test_one_that_may_be_on_its_way_is_waited_for() -> None:
     assert await room.lost_claims.tick() == 1
 
 
-async def test_one_that_was_only_seen_while_the_worker_had_another_id_is_seen_anew() -> None:
+async def test_one_that_was_only_seen_while_the_worker_had_another_id_is_seen_again() -> None:
     room = Room(a_claim("greet"))
     await room.lost_claims.tick()
     room.lost_claims.worker_id = None

@@ -37,7 +37,7 @@ async def test_g9_a_job_in_quarantine_is_not_started_by_a_closing_worker() -> No
     assert worker.running == 0
 
 
-async def test_quarantine_gives_back_whatever_the_database_says_first() -> None:
+async def test_quarantine_gives_back_after_every_first_answer_of_the_database() -> None:
     errors: list[Exception] = [RuntimeError("odd")]
 
     def refuse(_: Sequence[Transition]) -> None:

@@ -98,7 +98,7 @@ def opener_of(clock: ManualClock, **settings: Any) -> tuple[Opener, SlowStart, l
     return opener, slow_start, events, calls
 
 
-async def test_the_ramp_is_told_whenever_it_has_doubled_and_when_it_is_full(clock: ManualClock) -> None:
+async def test_the_ramp_is_reported_whenever_it_has_doubled_and_when_it_is_full(clock: ManualClock) -> None:
     opener, slow_start, events, calls = opener_of(clock, concurrency=101, slow_start="100s")
     slow_start.begin()
     while not await opener.tick():
@@ -116,7 +116,7 @@ async def test_a_check_that_finds_no_growth_wakes_no_fetcher(clock: ManualClock)
     assert (len(events), calls) == (1, ["grown"])
 
 
-async def test_each_queue_tells_of_its_own_ramp(clock: ManualClock) -> None:
+async def test_each_queue_reports_its_own_ramp(clock: ManualClock) -> None:
     queues = (Queue("weak", concurrency=3, slow_start="2s"), Queue("strong"))
     opener, slow_start, events, calls = opener_of(clock, concurrency=2, slow_start="4s", queues=queues)
     slow_start.begin()

@@ -88,7 +88,7 @@ async def test_e6_a_policy_that_can_no_longer_be_read_does_not_break_the_worker(
     assert (await failing.view()).state is JobState.RETRYING
 
 
-async def test_f2_a_retry_after_a_crash_tells_how_many_failures_count(app: App, heard: list[Event]) -> None:
+async def test_f2_a_retry_after_a_crash_shows_how_many_failures_count(app: App, heard: list[Event]) -> None:
     """The third attempt of two that are allowed would be a riddle: those that crashed do not count."""
 
     @app.job(retry=Retry(attempts=2))
@@ -106,7 +106,7 @@ async def test_f2_a_retry_after_a_crash_tells_how_many_failures_count(app: App, 
     assert (told.job_id, told.attempt, told.failures, told.max_attempts) == (handle.id, 3, 1, 2)
 
 
-async def test_f2_rules_by_error_tell_the_largest_limit_and_then_their_own(app: App, heard: list[Event]) -> None:
+async def test_f2_rules_by_error_show_the_largest_limit_and_then_their_own(app: App, heard: list[Event]) -> None:
     """One attempt is the base policy's; that would read as attempt 2 of 1."""
     patient = Retry(attempts=3, backoff=Backoff.fixed("1h"), jitter=Jitter.none())
 
@@ -126,7 +126,7 @@ async def test_f2_rules_by_error_tell_the_largest_limit_and_then_their_own(app: 
     )
 
 
-async def test_f6_the_death_of_a_job_without_a_handler_is_told(app: App, heard: list[Event]) -> None:
+async def test_f6_the_death_of_a_job_without_a_handler_is_reported(app: App, heard: list[Event]) -> None:
     store = await app.store()
     job_id = await enqueue(store, kind="unheard of")
     async with at_work(app, replace(QUICK, missing_handler="dead")):
@@ -143,7 +143,7 @@ async def test_f6_the_death_of_a_job_without_a_handler_is_told(app: App, heard: 
     assert await state_of(store, job_id) is JobState.DEAD
 
 
-async def test_f2_the_death_of_a_job_that_crashed_too_often_is_told_by_who_rescued_it(
+async def test_f2_the_death_of_a_job_that_crashed_too_often_is_reported_by_who_rescued_it(
     store: Store, clock: ManualClock
 ) -> None:
     emitter = Emitter()

@@ -152,7 +152,7 @@ async def test_c11_what_is_spent_takes_the_place_of_the_estimate(store: Store, c
     assert await store.spent("api", clock.now() - DAY) == 2.5
 
 
-async def test_e8_a_gate_that_is_four_fifths_full_is_told_of_once(store: Store) -> None:
+async def test_e8_a_gate_that_is_four_fifths_full_is_reported_once(store: Store) -> None:
     app = App(UNUSED)
 
     @app.job(gates=[Budget("quota", daily=100, monthly=100), Rate(5, "1h", name="calls")])
@@ -426,7 +426,7 @@ async def test_g8_a_sandbox_runs_all_that_share_a_slot() -> None:
     assert (drained.left, crowd.ran["all"], crowd.most["all"]) == (0, 5, 1)
 
 
-def test_e8_what_is_used_is_told_in_round_numbers() -> None:
+def test_e8_what_is_used_is_reported_in_round_numbers() -> None:
     """Eight times 0.1 is 0.7999999999999999."""
     told, emitter = list[Event](), Emitter()
     emitter.subscribe(told.append)

@@ -48,7 +48,7 @@ NOTHING = Spare([], [])
 # The worker and its books
 
 
-async def test_g8_a_worker_that_lost_its_id_borrows_anew(store: Store, by_hand: None, engine_url: str) -> None:
+async def test_g8_a_worker_that_lost_its_id_borrows_again(store: Store, by_hand: None, engine_url: str) -> None:
     """What still runs in the slots of the old id does not end in those of the new one."""
     app, inside, may_end = App(UNUSED), list[int](), asyncio.Event()
 

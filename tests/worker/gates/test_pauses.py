@@ -182,7 +182,7 @@ async def test_a_sandbox_heeds_pauses() -> None:
     assert sorted(ran) == ["Ada", "Ada", "Eve", "Eve"]
 
 
-async def test_a_worker_tells_of_pauses_and_of_their_end(store: Store, clock: ManualClock) -> None:
+async def test_a_worker_reports_pauses_and_their_end(store: Store, clock: ManualClock) -> None:
     """Who reads the log of a worker that does nothing finds out why."""
     app, _ = shop()
     before = await holds(store).pause(queue="mail")

@@ -190,7 +190,7 @@ async def test_a_breaker_that_is_opened_by_hand_is_closed_by_hand(store: Store, 
     ]
 
 
-async def test_what_was_done_by_hand_before_is_told_only_if_it_still_holds(store: Store) -> None:
+async def test_what_was_done_by_hand_before_is_reported_only_if_it_still_holds(store: Store) -> None:
     system = System()
     system.error = None
     app = system.app(Breaker("digicert"))

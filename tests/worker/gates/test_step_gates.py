@@ -107,7 +107,7 @@ async def test_g8_two_workers_never_exceed_the_rate_of_a_step(real_time_store: S
     assert len(site.calls) == 20
 
 
-async def test_e8_it_is_told_when_four_fifths_are_used(store: Store) -> None:
+async def test_e8_it_is_reported_when_four_fifths_are_used(store: Store) -> None:
     app, site = App(UNUSED), Site()
 
     @app.job

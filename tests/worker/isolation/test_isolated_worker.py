@@ -72,7 +72,7 @@ async def reached(store: Store, job_id: JobId, states: frozenset[JobState]) -> N
             await asyncio.sleep(0.01)
 
 
-async def test_whatever_a_handler_does_its_cause_is_recorded_and_the_worker_lives(
+async def test_for_every_handler_that_dies_the_cause_is_recorded_and_the_worker_lives(
     store: Store, work: Callable[[], Awaitable[Worker]]
 ) -> None:
     jobs = {

@@ -70,7 +70,7 @@ async def test_the_context_is_that_of_the_attempt_and_each_has_a_process_of_its_
     assert len({each["pid"] for each in told}) == 2
 
 
-async def test_arguments_that_do_not_fit_are_told_by_name(crew: ProcessCrew) -> None:
+async def test_arguments_that_do_not_fit_are_reported_by_name(crew: ProcessCrew) -> None:
     outcome = await crew.run(attempt("add", a="one", b=2))
     assert isinstance(outcome, BadArguments)
     assert "argument a" in outcome.failure.message
@@ -99,7 +99,7 @@ async def test_sys_exit_is_an_exception_like_any_other(crew: ProcessCrew) -> Non
     assert failed(await crew.run(attempt("exit_politely"))).failure.error_type == "SystemExit"
 
 
-async def test_a_native_crash_is_told_with_its_signal_and_the_python_stack(crew: ProcessCrew) -> None:
+async def test_a_native_crash_is_reported_with_its_signal_and_the_python_stack(crew: ProcessCrew) -> None:
     outcome = failed(await crew.run(attempt("crash_natively")))
     assert "SIGSEGV" in outcome.failure.message
     assert "in crash_natively" in (outcome.failure.traceback or "")
@@ -130,7 +130,7 @@ async def test_a_handler_that_never_ends_is_killed_at_its_time_limit(crew: Proce
     ("kind", "last_note"),
     [("wait_until_stopped", "AttemptInterrupted"), ("wait_until_stopped_async", "CancelledError: cancelled")],
 )
-async def test_a_handler_that_must_stop_is_told_and_may_clean_up(
+async def test_a_handler_that_must_stop_is_reported_and_may_clean_up(
     crew: ProcessCrew, tmp_path: Path, kind: str, last_note: str
 ) -> None:
     note = tmp_path / "note"
@@ -211,7 +211,7 @@ async def test_no_more_run_at_once_than_the_crew_has_seats(tmp_path: Path) -> No
     await crew.close()
 
 
-async def test_a_job_that_another_process_cannot_find_is_told_so(crew: ProcessCrew) -> None:
+async def test_a_job_that_another_process_cannot_find_is_reported_so(crew: ProcessCrew) -> None:
     running = attempt("add", a=1, b=2)
     running.kind = msgspec.structs.replace(running.kind, name="renamed")
     outcome = failed(await crew.run(running))

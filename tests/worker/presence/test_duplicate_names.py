@@ -14,7 +14,7 @@ from perdure.storage.port import Store
 UNUSED = "sqlite:///unused.db"
 
 
-async def test_a_living_worker_of_the_same_name_is_told_of(real_time_store: Store) -> None:
+async def test_a_living_worker_of_the_same_name_is_reported(real_time_store: Store) -> None:
     """Nothing is at risk, but people will mix them up."""
     here = this_process()
     elsewhere = ProcessIdentity("host-2/boot-1/pid:[1]", 4711, 1)

@@ -63,7 +63,7 @@ async def test_a_beat_that_fails_or_gets_no_answer_is_tried_again(trouble: Excep
 
 
 @pytest.mark.parametrize("end", ["declared dead", "thread ended"])
-async def test_a_worker_without_a_beat_is_told(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_without_a_beat_is_reported(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if end == "thread ended":
         monkeypatch.setattr(heartbeat_module, "_RETRY_SECONDS", 0.01)
         monkeypatch.setattr(Heartbeat, "_beat_until_stopped", Pulse.fail)

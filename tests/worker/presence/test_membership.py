@@ -82,7 +82,9 @@ async def test_a_worker_that_stops_gets_no_new_id(house: House) -> None:
     assert house.told == ["id", "none", "lost"]
 
 
-async def test_it_is_heard_only_while_nobody_can_have_declared_it_dead(house: House, clock: ManualClock) -> None:
+async def test_it_counts_as_alive_only_while_no_other_worker_can_have_declared_it_dead(
+    house: House, clock: ManualClock
+) -> None:
     assert not house.membership.is_surely_alive()
     await house.membership.enter()
     await house.membership.stop_beating()

@@ -143,7 +143,7 @@ def locked(url: str) -> Iterator[None]:
 
 
 @SQLITE
-async def test_c13_the_heap_is_told_by_type(box: Sandbox) -> None:
+async def test_c13_the_heap_is_reported_by_type(box: Sandbox) -> None:
     class Hoarded:
         """What takes the memory here."""
 

@@ -83,7 +83,7 @@ async def test_of_claims_that_lie_in_one_another_only_those_held_are_written(pg_
     assert (answer.applied, answer.stale) == (5, (strange,))
 
 
-async def test_those_that_are_stale_are_told_apart_in_any_order(pg_store: PostgresStore) -> None:
+async def test_those_that_are_stale_are_distinguished_in_any_order(pg_store: PostgresStore) -> None:
     jobs = [a_job(id=numbered_id(number)) for number in (1, 2, 3)]
     await pg_store.insert(jobs)
     claims = {claim.job_id: claim for claim in await claim_some(pg_store, await employ(pg_store))}

@@ -178,7 +178,7 @@ async def test_a_store_carried_over_a_fork_refuses_to_work(
     await pg_store.insert([a_job()])
 
 
-async def test_commits_are_durable_whatever_the_role_says(postgres_url: str, schema: str) -> None:
+async def test_commits_are_durable_for_every_setting_of_the_role(postgres_url: str, schema: str) -> None:
     for given, kept in (("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")):
         store = PostgresStore(with_option(postgres_url, "options", f"-c synchronous_commit={given}"), schema=schema)
         await store.open()

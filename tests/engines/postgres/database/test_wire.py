@@ -124,7 +124,7 @@ async def test_what_is_posted_runs_behind_in_a_transaction_of_its_own(pool: Pool
 
 
 @pytest.mark.parametrize("then", ["fetch", "transaction", "script", "post"])
-async def test_a_session_with_something_posted_is_used_again_whatever_for(pool: Pool, then: str) -> None:
+async def test_a_session_with_something_posted_is_used_again_for_any_query(pool: Pool, then: str) -> None:
     posting = ("SELECT 1", None), ("SELECT pg_sleep(0.05)", None)
     sessions = list[Wire]()
 

@@ -59,7 +59,9 @@ async def test_a_job_rings_for_itself_and_who_rings_for_it_is_not_heard_twice(
     assert sorted(heard) == ["end", "mail"]
 
 
-async def test_jobs_that_come_while_the_bell_rests_are_told_together(pg_store: PostgresStore, heard: list[str]) -> None:
+async def test_jobs_that_come_while_the_bell_rests_are_reported_together(
+    pg_store: PostgresStore, heard: list[str]
+) -> None:
     for _ in range(50):
         await pg_store.insert([a_job(queue="mail")])
         pg_store.ring(["mail"])

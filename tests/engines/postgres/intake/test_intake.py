@@ -200,7 +200,7 @@ async def test_a_large_batch_is_one_transaction(pg_store: PostgresStore, ask: As
     assert ask("SELECT count(*) FROM job") == [(6_000,)]
 
 
-async def test_a_large_batch_tells_the_known_from_the_new(pg_store: PostgresStore) -> None:
+async def test_a_large_batch_distinguishes_the_known_from_the_new(pg_store: PostgresStore) -> None:
     jobs = [a_job() for _ in range(6_000)]
     await pg_store.insert(jobs[1::2])
     receipts = await pg_store.insert(jobs)
@@ -316,7 +316,9 @@ async def test_who_is_called_off_stores_nothing_though_the_first_jobs_are_known(
     assert await pg_store.jobs(JobFilter(), Page()) == []
 
 
-async def test_a_conflict_that_is_not_about_ids_is_told_as_one_of_our_errors(pg_store: PostgresStore, ask: Ask) -> None:
+async def test_a_conflict_that_is_not_about_ids_is_reported_as_one_of_our_errors(
+    pg_store: PostgresStore, ask: Ask
+) -> None:
     """After a failover that has lost the state of sequences, say."""
     await pg_store.insert([a_job() for _ in range(3)])
     ask("SELECT setval('ready_seq', min(seq), false) FROM ready")

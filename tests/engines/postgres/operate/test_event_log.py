@@ -63,7 +63,7 @@ async def test_transactions_are_ordered_as_numbers(pg_store: PostgresStore, post
     assert [event.subject for event in await pg_store.read_events(Cursor(99, 0), 1)] == ["99"]
 
 
-async def test_who_does_not_own_the_tables_is_told_who_must_switch(
+async def test_a_role_that_does_not_own_the_tables_gets_an_error_with_the_owner(
     pg_store: PostgresStore, postgres_url: str, schema: str, ask: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     role = f"r_{schema}"

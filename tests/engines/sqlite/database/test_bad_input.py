@@ -52,7 +52,7 @@ def scribble_over(path: str) -> None:
         file.write(b"\xff" * 4096 * (pages - 1))
 
 
-async def test_a_damaged_database_is_told_as_such(path: str) -> None:
+async def test_a_damaged_database_is_reported_as_such(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
     await store.migrate()

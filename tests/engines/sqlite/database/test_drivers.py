@@ -156,7 +156,7 @@ def take_all(ready: Ready, path: str, driver: str, number: int) -> list[JobId]:
     return asyncio.run(take())
 
 
-def test_a_driver_tells_changes_apart_from_rows(path: str) -> None:
+def test_a_driver_distinguishes_changes_from_rows(path: str) -> None:
     for driver in DRIVERS:
         link = connect(driver, f"{path}-{driver}")
         link.run("CREATE TABLE t (a)")

@@ -79,7 +79,7 @@ async def test_it_is_read_with_and_without_its_log_and_nothing_is_created(tmp_pa
         await store.close()
 
 
-async def test_a_log_without_its_index_and_an_old_schema_are_told_with_the_remedy(tmp_path: Path) -> None:
+async def test_a_log_without_its_index_and_an_old_schema_are_reported_with_the_remedy(tmp_path: Path) -> None:
     lost = await _left_by_a_crash(tmp_path / "b.db", tmp_path / "lost", ("", "-wal"))
     bare = tmp_path / "bare" / "a.db"
     bare.parent.mkdir()

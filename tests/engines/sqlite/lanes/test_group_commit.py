@@ -93,7 +93,7 @@ async def test_work_whose_caller_gave_up_is_not_begun(sqlite: SqliteStore, path:
     assert begun == ["done"]
 
 
-async def test_a_lock_held_too_long_is_told_with_what_to_do(
+async def test_a_lock_held_too_long_is_reported_with_what_to_do(
     sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every waiting caller gets an answer, and the store works again afterwards."""
@@ -130,7 +130,7 @@ async def test_an_empty_look_writes_nothing(sqlite: SqliteStore, path: str) -> N
         other.close()
 
 
-async def test_a_broken_connection_is_opened_anew(sqlite: SqliteStore) -> None:
+async def test_a_broken_connection_is_opened_again(sqlite: SqliteStore) -> None:
     """Its owner learns that it failed; the next one does not even notice."""
 
     def break_it(transaction: Transaction) -> None:
@@ -142,7 +142,7 @@ async def test_a_broken_connection_is_opened_anew(sqlite: SqliteStore) -> None:
     await enqueue(sqlite)
 
 
-async def test_what_was_committed_is_told_even_if_a_neighbour_breaks_the_connection(
+async def test_what_was_committed_is_reported_even_if_a_neighbour_breaks_the_connection(
     sqlite: SqliteStore, path: str
 ) -> None:
     """A refused operation sends all into transactions of their own; there the second one cannot even be rolled back."""

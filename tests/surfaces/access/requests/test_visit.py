@@ -58,7 +58,7 @@ def test_a_url_never_names_another_host() -> None:
     assert visit("/a", query_string=b"q=\xe9").query == ""
 
 
-def test_programs_are_told_by_their_path() -> None:
+def test_programs_are_reported_by_their_path() -> None:
     assert [visit(path).is_api for path in ("/api", "/api/v1/jobs", "/metrics", "/apis", "/jobs")] == [
         *(True, True, True, False, False)
     ]

@@ -59,7 +59,7 @@ def test_a_detached_command_is_left_to_workers_and_can_be_stopped(cli: Cli, arra
     assert len(cli("dead", "list", "--json").json["jobs"]) == 3
 
 
-def test_a_filter_is_told_in_words(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_a_filter_is_reported_in_words(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(three_dead)
     words = ("jobs", "mark", "--state", "ready", "--state", "dead", "--where", "args.user.id!=42", "--as", "seen")
     started = cli(*words, "--yes", "--detach", "--json").json["bulk"]

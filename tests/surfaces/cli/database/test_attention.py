@@ -31,7 +31,7 @@ def test_a_database_without_needs_is_well(cli: Cli, arrange: Arrange[Any]) -> No
     assert cli("attention", "--json").json == {"needs": []}
 
 
-def test_needs_are_told_with_a_command_to_begin_with(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_needs_are_reported_with_a_command_to_begin_with(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: job_in(JobState.DEAD, store, kind="charge\x1b[31m"))
     arrange(lambda store: enqueue(store, queue="reports"))
     answer = cli("attention")

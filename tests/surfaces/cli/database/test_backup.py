@@ -37,7 +37,7 @@ def test_c14_the_copy_holds_the_jobs(cli: Cli, arrange: Arrange[JobId], tmp_path
     assert query(f"sqlite:///{copy}", "SELECT id FROM {job}") == [(job_id,)]
 
 
-def test_for_people_it_tells_where_and_how_much(url: str, tmp_path: Path) -> None:
+def test_for_people_it_shows_where_and_how_much(url: str, tmp_path: Path) -> None:
     answer = back_up(url, str(tmp_path / "copy.db"))
     assert answer.code == Exit.OK
     assert answer.out.startswith(f"{tmp_path / 'copy.db'}: ")

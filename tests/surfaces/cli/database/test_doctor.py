@@ -25,7 +25,7 @@ from perdure.storage.schedules import Timed
 from perdure.surfaces.cli.exits import Exit
 
 
-def test_a_problem_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_a_problem_is_reported_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(enqueue)
     answer = cli("doctor", "--json")
     assert (answer.code, answer.json["healthy"]) == (Exit.UNHEALTHY, False)
@@ -57,7 +57,7 @@ def test_a_bad_lease_is_refused(cli: Cli) -> None:
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--lease")
 
 
-def test_c13_an_overdue_schedule_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_c13_an_overdue_schedule_is_reported_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     report = Timed(Schedule(name="report", kind="greet", expression="@daily"), long_ago)
     arrange(lambda store: store.save_schedule(report, By("ada")))

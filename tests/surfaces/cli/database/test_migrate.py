@@ -92,7 +92,7 @@ def test_version() -> None:
     assert run_cli("--version").out == run_cli("version").out
 
 
-def test_help_tells_the_exit_codes() -> None:
+def test_help_shows_the_exit_codes() -> None:
     answer = run_cli("--help")
     assert answer.code == Exit.OK
     for code in Exit:

@@ -66,7 +66,7 @@ def test_rates_of_one_queue_by_kind_as_json(cli: Cli, arrange: Arrange[None]) ->
     assert send["run"]["p50"] < 0.05 < send["run"]["p99"]
 
 
-def test_a_time_without_attempts_is_told(cli: Cli, arrange: Arrange[None]) -> None:
+def test_a_time_without_attempts_is_reported(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
     assert cli("stats", "--span", "1h").out == "No attempts in the last 1h.\n"
 

@@ -111,7 +111,7 @@ def test_bad_input_is_refused_and_nothing_is_stored(
     assert cli("jobs", "list", "--json").json["jobs"] == []
 
 
-def test_an_unknown_kind_and_a_missing_app_are_told(cli: Cli) -> None:
+def test_an_unknown_kind_and_a_missing_app_are_reported(cli: Cli) -> None:
     unknown = cli("enqueue", "repot", "--app", "stall:app")
     assert (unknown.code, "declared are: report" in unknown.err) == (Exit.NOT_FOUND, True)
     missing = cli("enqueue", "report")

@@ -19,7 +19,7 @@ from perdure.storage.port import Store
 HOUR = timedelta(hours=1)
 
 
-def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_show_prints_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arrange[Any]) -> None:
     async def take_steps(store: Store) -> JobId:
         claim, now = await start(store), await store.now()
         fetched = StepRecord(
@@ -49,7 +49,7 @@ def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arran
     assert (document["progress"]["current"], document["progress"]["note"]) == (3, "pages")
 
 
-def test_c12_show_tells_what_a_job_has_cost(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_c12_show_shows_what_a_job_has_cost(cli: Cli, arrange: Arrange[Any]) -> None:
     async def spend(store: Store) -> JobId:
         claim = await start(store)
         await store.spend(claim, "openai", 0.25)
@@ -97,7 +97,7 @@ def test_e4_a_job_that_is_done_with_warnings_says_so_everywhere(
     assert "Warning: step shots gave up" in cli("jobs", "why", job_id).out
 
 
-def test_b14_a_wide_list_tells_what_each_job_waits_for(arrange: Arrange[Any], engine_url: str) -> None:
+def test_b14_a_wide_list_shows_what_each_job_waits_for(arrange: Arrange[Any], engine_url: str) -> None:
     async def park(store: Store) -> None:
         await apply(store, parked_for(await start(store), "paid:42"))
         asking = await start(store)

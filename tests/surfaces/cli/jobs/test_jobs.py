@@ -128,7 +128,7 @@ def test_filters(cli: Cli, dead: JobId, parked: JobId, options: list[str], found
     assert len(cli("jobs", "list", *options, "--json").json["jobs"]) == found
 
 
-def test_show_tells_everything(cli: Cli, dead: JobId) -> None:
+def test_show_prints_everything(cli: Cli, dead: JobId) -> None:
     for group in ("jobs", "dead"):
         plain = cli(group, "show", dead)
         assert plain.code == Exit.OK
@@ -141,18 +141,18 @@ def test_show_tells_everything(cli: Cli, dead: JobId) -> None:
         assert document["attempts"][0]["error_type"] == "builtins.ValueError"
 
 
-def test_show_tells_when_a_job_comes_back(cli: Cli, parked: JobId) -> None:
+def test_show_prints_when_a_job_comes_back(cli: Cli, parked: JobId) -> None:
     assert "comes back" in cli("jobs", "show", parked).out
 
 
-def test_show_tells_with_whom_a_job_takes_turns(cli: Cli, arrange: Arrange[JobId], parked: JobId) -> None:
+def test_show_prints_with_whom_a_job_takes_turns(cli: Cli, arrange: Arrange[JobId], parked: JobId) -> None:
     fair = arrange(lambda store: enqueue(store, fair_key="tenant\x1b[31m 7"))
     assert [line.split()[-1] for line in cli("jobs", "show", fair).out.splitlines() if "fair key" in line] == ["7"]
     assert cli("jobs", "show", fair, "--json").json["job"]["fair_key"].startswith("tenant")
     assert "fair key" not in cli("jobs", "show", parked).out
 
 
-def test_show_tells_how_far_a_job_has_come(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_show_prints_how_far_a_job_has_come(cli: Cli, arrange: Arrange[Any]) -> None:
     async def come_some_way(store: Store) -> JobId:
         claim = await start(store)
         assert await store.checkpoint(claim, '{"page": 17}')
@@ -333,7 +333,7 @@ def test_by_filter_with_yes(cli: Cli, arrange: Arrange[Any], dead: JobId) -> Non
     assert cli("dead", "requeue", "--all", "--yes", "--json").json["bulk"] is None
 
 
-def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_the_limit_of_a_command_is_kept_and_reported(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: store.insert([a_job(id=numbered_id(number)) for number in range(3)]))
     answer = cli("jobs", "cancel", "--kind", "greet", "--limit", "2", "--yes")
     assert "2 jobs cancelled" in answer.out
@@ -397,13 +397,13 @@ def test_what_cannot_be_read_is_said_in_our_words(words: tuple[str, ...], said: 
 
 
 @pytest.mark.parametrize("words", [("jobs", "show", "nine"), ("jobs", "cancel", "nine"), ("jobs", "why", "nine")])
-def test_a_name_that_no_job_has_is_told(cli: Cli, dead: JobId, words: tuple[str, ...]) -> None:
+def test_a_name_that_no_job_has_is_reported(cli: Cli, dead: JobId, words: tuple[str, ...]) -> None:
     answer = cli(*words)
     assert answer.code == Exit.NOT_FOUND
     assert "nine" in answer.err
 
 
-def test_f4_a_ref_does_wherever_an_id_does(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_f4_every_command_takes_a_ref_in_place_of_an_id(cli: Cli, arrange: Arrange[Any]) -> None:
     job_id = arrange(lambda store: job_in(JobState.DEAD, store, ref="JB_abc123"))
     assert cli("jobs", "show", "JB_abc123", "--json").json["job"]["id"] == job_id
     assert "JB_abc123" in cli("jobs", "show", job_id).out
@@ -460,7 +460,7 @@ def test_jobs_are_counted(cli: Cli, dead: JobId, parked: JobId) -> None:
     assert "scheduled" in table
 
 
-def test_a_count_beyond_the_cap_is_told_as_at_least_so_large(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_a_count_beyond_the_cap_is_reported_as_at_least_so_large(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: store.insert([a_job() for _ in range(3)]))
     assert cli("jobs", "count", "--cap", "2").out == "2+\n"
     assert cli("jobs", "count", "--cap", "2", "--json").json == {"counts": [{"jobs": 2, "capped": True}]}

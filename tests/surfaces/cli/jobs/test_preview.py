@@ -164,7 +164,7 @@ def test_b14_what_cannot_be_previewed_is_named(cli: Cli, arrange: Arrange[JobId]
     assert cli("preview", "greet", "--app", "ahead:app", "--limit", "0").code == Exit.USAGE
 
 
-def test_g10_of_a_job_in_a_state_of_the_next_release_nothing_is_foretold(
+def test_g10_a_job_in_a_state_of_the_next_release_has_no_preview(
     cli: Cli, arrange: Arrange[JobId], engine_url: str
 ) -> None:
     job_id = arrange(lambda store: job_in(JobState.PAUSED, store))

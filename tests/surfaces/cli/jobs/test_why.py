@@ -31,7 +31,7 @@ async def nasty_runner(store: Store) -> JobId:
     return job_id
 
 
-def test_b14_why_tells_people_until_when_and_what_to_do(cli: Cli, arrange: Arrange[JobId]) -> None:
+def test_b14_why_shows_people_until_when_and_what_to_do(cli: Cli, arrange: Arrange[JobId]) -> None:
     job_id = arrange(lambda store: enqueue(store, delay=HOUR))
     answer = cli("jobs", "why", job_id)
     assert answer.code == Exit.OK

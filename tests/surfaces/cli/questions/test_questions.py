@@ -53,7 +53,7 @@ def test_the_first_emission_wakes_and_is_kept(cli: Cli, arrange: Arrange[Any], e
     assert query(engine_url, "SELECT actor FROM {event}")[0][0].startswith("cli:")
 
 
-def test_emitting_before_anybody_waits_is_no_error(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_emitting_before_a_job_waits_is_no_error(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: store.check_schema())
     answer = cli("emit", "paid:42", "--json")
     assert (answer.code, answer.json["woken"], answer.json["payload"]) == (Exit.OK, 0, None)

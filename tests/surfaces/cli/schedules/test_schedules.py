@@ -61,7 +61,7 @@ def test_create_stores_what_was_said(cli: Cli, arrange: Arrange[Any], nightly: s
     assert (answer.json["schedule"]["within"], answer.json["schedule"]["jitter"]) == ("6h", "5m")
 
 
-def test_create_for_people_tells_the_next_time(cli: Cli, arrange: Arrange[None]) -> None:
+def test_create_for_people_shows_the_next_time(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
     answer = cli("schedules", "create", "sweep", "--kind", "sweep", "--every", "2h")
     assert answer.code == Exit.OK
@@ -78,7 +78,7 @@ def test_what_is_declared_in_code_is_not_changed_from_outside(cli: Cli, arrange:
     assert "declared in code" in cli("schedules", "show", "nightly").out
 
 
-def test_list_and_show_tell_everything(cli: Cli, engine_url: str, nightly: str) -> None:
+def test_list_and_show_show_everything(cli: Cli, engine_url: str, nightly: str) -> None:
     plain = cli("schedules", "list")
     assert plain.code == Exit.OK
     for piece in ("nightly", "0 2 * * *  Europe/Berlin", "in ", "never"):
@@ -182,7 +182,7 @@ def test_e4_a_job_that_is_done_with_warnings_is_marked_on_its_schedule(
     assert (fire["job_state"], fire["job_warnings"]) == ("succeeded", ["step shots gave up: OSError"])
 
 
-def test_what_became_of_a_time_without_a_job_is_told(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:
+def test_what_became_of_a_time_without_a_job_is_reported(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:
     async def miss(store: Store) -> None:
         view = await store.schedule(nightly)
         assert view is not None
@@ -324,7 +324,7 @@ def test_bad_input_names_the_field(cli: Cli, nightly: str, words: tuple[str, ...
         (("backfill", "nightly", "--from", "-1d", "--to", "-2d"), "--to must be later than the start, got "),
     ],
 )
-def test_bad_input_is_told_by_the_words_that_one_types(
+def test_bad_input_is_reported_by_the_words_that_one_types(
     cli: Cli, nightly: str, words: tuple[str, ...], said: str
 ) -> None:
     assert said in cli("schedules", *words).err

@@ -26,11 +26,11 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
         (-timedelta(minutes=2), "in 2m"),
     ],
 )
-def test_distances_are_told_in_two_units(span: timedelta, text: str) -> None:
+def test_distances_are_reported_in_two_units(span: timedelta, text: str) -> None:
     assert relative(NOW - span, NOW) == text
 
 
-def test_absolute_times_are_utc_whatever_the_zone() -> None:
+def test_absolute_times_are_utc_in_every_zone() -> None:
     berlin = timezone(timedelta(hours=1))
     assert absolute(datetime(2026, 3, 1, 13, 0, tzinfo=berlin)) == "2026-03-01 12:00:00Z"
     assert both(NOW, NOW + timedelta(hours=1)) == "2026-03-01 12:00:00Z  (1h ago)"
@@ -40,7 +40,7 @@ def test_absolute_times_are_utc_whatever_the_zone() -> None:
     ("span", "text"),
     [(0.0042, "4ms"), (1.26, "1.3s"), (61, "1m1s"), (0, "0ms")],
 )
-def test_what_was_quick_is_told_exactly(span: float, text: str) -> None:
+def test_what_was_quick_is_reported_exactly(span: float, text: str) -> None:
     assert took(timedelta(seconds=span)) == text
 
 

@@ -45,7 +45,7 @@ def shop(url: str = "postgresql://ada:secret@db/shop") -> App:
     return app
 
 
-def test_people_are_told_what_was_found_and_never_the_password(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_are_reported_what_was_found_and_never_the_password(capsys: pytest.CaptureFixture[str]) -> None:
     app = shop()
     set_up_logging(LogFormat.CONSOLE, LogLevel.INFO)
     greet(app, app.serving(WorkerSettings(concurrency=7)), pretty=True)
@@ -64,7 +64,7 @@ def test_people_are_told_what_was_found_and_never_the_password(capsys: pytest.Ca
         assert part in said.err
 
 
-def test_machines_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_machines_are_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     app = shop()
     set_up_logging(LogFormat.JSON, LogLevel.INFO)
     greet(app, app.serving(WorkerSettings()), pretty=False)
@@ -75,7 +75,7 @@ def test_machines_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
     assert "secret" not in line
 
 
-def test_kinds_whose_queue_is_not_served_here_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kinds_whose_queue_is_not_served_here_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     app = shop()
     set_up_logging(LogFormat.JSON, LogLevel.WARNING)
     greet(app, app.serving(WorkerSettings(queues="default")), pretty=False)
@@ -83,7 +83,7 @@ def test_kinds_whose_queue_is_not_served_here_are_told(capsys: pytest.CaptureFix
     assert (told["level"], told["queue"], told["kinds"]) == ("warning", "mail", ["send"])
 
 
-def test_a_file_that_is_about_to_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_about_to_be_made_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "new.db"
     app = shop(f"sqlite:///{file}")
     set_up_logging(LogFormat.JSON, LogLevel.WARNING)
@@ -95,7 +95,7 @@ def test_a_file_that_is_about_to_be_made_is_told(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().err == ""
 
 
-def test_another_database_than_commands_look_at_is_told(
+def test_another_database_than_commands_look_at_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "here.db").touch()
@@ -111,7 +111,7 @@ def test_another_database_than_commands_look_at_is_told(
     assert capsys.readouterr().err == ""
 
 
-def test_an_app_without_jobs_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_app_without_jobs_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     app = App("postgresql://db/shop")
     set_up_logging(LogFormat.JSON, LogLevel.WARNING)
     greet(app, app.serving(WorkerSettings()), pretty=False)

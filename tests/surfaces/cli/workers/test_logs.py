@@ -90,7 +90,7 @@ def test_the_level_holds(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("level", "told"), [("debug", "iwe"), ("info", "we"), ("error", "e")])
-def test_sessions_of_agents_are_told_at_the_level_of_debugging_only(
+def test_sessions_of_agents_are_reported_at_the_level_of_debugging_only(
     level: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The SDK tells the id of each session as information."""

@@ -85,7 +85,7 @@ def test_quiet_by_name_and_by_id(cli: Cli, arrange: Arrange[Any], engine_url: st
     assert all(actor.startswith("cli:") for actor in actors)
 
 
-def test_a_dry_run_names_the_workers_and_tells_none(
+def test_a_dry_run_names_the_workers_and_shows_none(
     cli: Cli, arrange: Arrange[Any], engine_url: str, fleet: list[WorkerId]
 ) -> None:
     said = cli("quiet", "--all", "--dry-run").out

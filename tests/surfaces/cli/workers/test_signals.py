@@ -171,7 +171,7 @@ def house(tmp_path: Path, engine_url: str, arrange: Arrange[Any], monkeypatch: p
 only_sqlite = pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
 
 
-def test_c13_sigusr1_tells_all_and_the_worker_goes_on(house: House, arrange: Arrange[Any]) -> None:
+def test_c13_sigusr1_prints_all_and_the_worker_goes_on(house: House, arrange: Arrange[Any]) -> None:
     job_id = house.start("linger")
     for time_of in range(1, 20):
         house.send(signal.SIGUSR1)
@@ -192,7 +192,7 @@ def test_c13_sigusr1_tells_all_and_the_worker_goes_on(house: House, arrange: Arr
 
 
 @only_sqlite
-def test_c13_sigquit_tells_all_and_ends_with_2(house: House, arrange: Arrange[Any]) -> None:
+def test_c13_sigquit_prints_all_and_ends_with_2(house: House, arrange: Arrange[Any]) -> None:
     """Nothing is closed: the job comes back as that of any worker that died."""
     job_id = house.start("linger_in_thread")
     house.send(signal.SIGQUIT)
@@ -206,7 +206,7 @@ def test_c13_sigquit_tells_all_and_ends_with_2(house: House, arrange: Arrange[An
 
 
 @only_sqlite
-def test_c13_an_isolated_attempt_is_told_with_its_process(house: House) -> None:
+def test_c13_an_isolated_attempt_is_reported_with_its_process(house: House) -> None:
     job_id = house.start("linger_isolated")
     house.send(signal.SIGQUIT)
     assert house.process.wait(PATIENCE) == EXIT_STACKS
@@ -237,7 +237,7 @@ def test_c13_the_watchdog_names_the_job_that_blocks_the_loop(house: House) -> No
 
 
 @only_sqlite
-def test_c13_c_code_that_keeps_the_interpreter_is_told_of_when_it_lets_go(house: House) -> None:
+def test_c13_c_code_that_keeps_the_interpreter_is_reported_when_it_lets_go(house: House) -> None:
     house.start("keep_interpreter_briefly")
     house.send(signal.SIGQUIT)
     assert house.process.wait(PATIENCE) == EXIT_STACKS
@@ -247,7 +247,7 @@ def test_c13_c_code_that_keeps_the_interpreter_is_told_of_when_it_lets_go(house:
 
 
 @only_sqlite
-def test_c13_c_code_that_never_lets_go_is_told_of_on_sigabrt(house: House) -> None:
+def test_c13_c_code_that_never_lets_go_is_reported_on_sigabrt(house: House) -> None:
     house.start("keep_interpreter")
     house.send(signal.SIGABRT)
     assert house.process.wait(PATIENCE) == -signal.SIGABRT

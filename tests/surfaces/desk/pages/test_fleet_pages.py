@@ -166,7 +166,7 @@ async def test_workers_show_what_they_run_and_become_quiet(
     assert "It sends no heartbeat" in (await pages.get("/workers")).text
 
 
-async def test_workers_of_one_name_are_told_apart_in_the_command_to_copy(pages: AsyncClient, store: Store) -> None:
+async def test_workers_of_one_name_are_distinguished_in_the_command_to_copy(pages: AsyncClient, store: Store) -> None:
     twins = [await employ(store, name="web", queues=("default",)) for _ in range(2)]
     await employ(store, name="mail", queues=("default",))
     page = (await pages.get("/workers")).text
@@ -224,7 +224,7 @@ async def test_a_pause_of_some_jobs_is_ended_on_the_page_of_their_kind(pages: As
     assert await store.pauses() == []
 
 
-async def test_what_was_done_is_told_in_the_time_zone_of_the_viewer(
+async def test_what_was_done_is_reported_in_the_time_zone_of_the_viewer(
     pages: AsyncClient, store: Store, clock: ManualClock
 ) -> None:
     end = (await store.now() + HOUR).replace(microsecond=0)

@@ -10,7 +10,7 @@ from perdure.surfaces.desk.view.changes import Account, account_of
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-def test_the_details_of_an_audit_entry_are_told_in_words() -> None:
+def test_the_details_of_an_audit_entry_are_reported_in_words() -> None:
     details = {
         "rule": "slow",
         "keep": 259_200.0,

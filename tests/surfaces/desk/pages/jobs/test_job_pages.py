@@ -52,7 +52,7 @@ async def test_a_search_that_is_not_understood_names_the_word(pages: AsyncClient
     assert "does not understand colour:red" in page.text
 
 
-async def test_a_job_of_the_wrong_page_or_ref_is_told_with_404(pages: AsyncClient) -> None:
+async def test_a_job_of_the_wrong_page_or_ref_is_reported_with_404(pages: AsyncClient) -> None:
     assert (await pages.get("/jobs/order-77")).status_code == 404
     assert (await pages.get("/dead/0000000000000000")).status_code == 404
     assert (await pages.get("/bulk/nothing")).status_code == 404
@@ -157,7 +157,7 @@ async def test_a_bulk_command_is_counted_confirmed_done_and_shown(pages: AsyncCl
     assert twice.status_code == 409
 
 
-async def test_chosen_rows_are_changed_and_what_could_not_be_is_told(pages: AsyncClient, store: Store) -> None:
+async def test_chosen_rows_are_changed_and_what_could_not_be_is_reported(pages: AsyncClient, store: Store) -> None:
     ids = await dead_letters(store, 2)
     ready = await enqueue(store, kind="report")
     answer = await pages.post("/jobs", data={"id": [*ids, ready], "action": "requeue", "confirmed": "yes"})
