@@ -22,8 +22,7 @@ from perdure.worker.surroundings import Surroundings
 
 OnEnd = Callable[[Claim, Outcome | None], None]
 
-_SUCCEEDED: Final = JobState.SUCCEEDED  # members of an enum are slow to look up, and each attempt needs these
-_LOST: Final = Stop.LOST
+_LOST: Final = Stop.LOST  # members of an enum are slow to look up, and each attempt needs this one
 
 
 class AttemptEnds:
@@ -62,20 +61,13 @@ class AttemptEnds:
             self._on_end(running.claim, None)  # how it failed does not matter: it had lost its claim
             self._trace_end(running, None)
             return
-        if self._counts is None:
-            transition = self._decider.decide(running, outcome)
-        else:
-            ended = self._clock.monotonic()
-            transition = self._decider.decide(running, outcome, ended)
-            if transition.to is _SUCCEEDED:  # the fast path, for nearly all attempts
-                self._counts.succeeded(running.claim, running.started, ended)
-            else:
-                self._counts.ended(transition, running.started, ended)
+        ended = self._clock.monotonic()
+        transition = self._decider.decide(running, outcome, ended)
         if isinstance(outcome, Released):
             self.released += 1
         else:
             self.finished += 1
-        self._acknowledger.add(transition)
+        self._acknowledger.add(transition, running.started, ended)
         self._on_end(running.claim, outcome)
         if running.mark is not None:
             self._emit_traced(running, transition)

@@ -10,6 +10,9 @@ job goes to the dead letters with that error.
 A flush that failed midway may still have been committed. On the retry, stale claims are therefore counted as unsure,
 not as stale writes. The same applies to a flush whose task was cancelled: a program that ends cancels all its tasks,
 but the records must still be written.
+
+Statistics count an attempt once its record is written. One whose claim was lost is left out: the process that rescued
+its job has counted it.
 """
 
 from __future__ import annotations
@@ -31,18 +34,20 @@ from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.decide import refuse_record
 from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Acknowledged
+from perdure.worker.recording.statistics import AttemptCounts, Ended
 from perdure.worker.settings import WorkerSettings
 
 _CONTENT: Final = (ValueError, TypeError, OverflowError)  # including ArgumentError: a retry cannot help
 
 
 class RecordOwner(Struct, frozen=True, kw_only=True, eq=False):
-    """What an acknowledger reports to its owner."""
+    """What an acknowledger reports to its owner. `counts` None: there are no statistics."""
 
     on_room: Callable[[], None]  # transitions were written: more may be recorded
     on_written: Callable[[list[Transition]], None]
     on_ended: Callable[[Iterable[JobId]], None]  # these jobs are final
     on_stored: Callable[[str, str], None] = lambda _queue, _kind: None  # the next link of a chain was enqueued
+    counts: AttemptCounts | None = None
 
 
 class Acknowledger:
@@ -62,9 +67,10 @@ class Acknowledger:
         self._on_written = owner.on_written
         self._on_ended = owner.on_ended
         self._on_stored = owner.on_stored
+        self._counts = owner.counts
         self._audit = settings.audit
-        self._pending: list[Transition] = []
-        self._in_flight: list[Transition] = []
+        self._pending: list[Ended] = []
+        self._in_flight: list[Ended] = []
         self._task: asyncio.Task[None] | None = None
         self._cut_off = False
         self._given_up = False
@@ -82,11 +88,11 @@ class Acknowledger:
     @property
     def claims(self) -> list[Claim]:
         """The claims whose ends are not recorded yet."""
-        return [move.claim for move in (*self._pending, *self._in_flight)]
+        return [move.claim for move, _, _ in (*self._pending, *self._in_flight)]
 
-    def add(self, transition: Transition) -> None:
-        """Record one transition."""
-        self._pending.append(transition)
+    def add(self, transition: Transition, started: float | None = None, ended: float = 0.0) -> None:
+        """Record one transition: of an attempt that ran between these times of the monotonic clock, or of none."""
+        self._pending.append((transition, started, ended))
         if self._task is None:
             self._begin()
 
@@ -126,14 +132,13 @@ class Acknowledger:
             self._in_flight = []
             self._on_room()
 
-    async def _write(
-        self, batch: list[Transition], *, unsure: bool = False, replaced: bool = False
-    ) -> list[Transition]:
+    async def _write(self, batch: list[Ended], *, unsure: bool = False, replaced: bool = False) -> list[Ended]:
         """Record these; returns those to retry later. `replaced`: their own content was refused before."""
+        moves = [move for move, _, _ in batch]
 
         async def acknowledge() -> Acknowledged:
             with self.call:
-                return await self._store.acknowledge(batch, self._audit)
+                return await self._store.acknowledge(moves, self._audit)
 
         def missed(error: Exception, _wait: float) -> None:  # away, full or read-only: it concerns all records
             nonlocal unsure
@@ -145,12 +150,14 @@ class Acknowledger:
             if len(batch) > 1:
                 return [left for one in batch for left in await self._write([one], unsure=unsure)]
             if not replaced and isinstance(error, _CONTENT):
-                return await self._write([self._refused(batch[0], error)], unsure=unsure, replaced=True)
+                [(move, started, ended)] = batch
+                instead = self._refused(move, error), started, ended
+                return await self._write([instead], unsure=unsure, replaced=True)
             await self._outage.wait_out(error)
             return batch
-        self._note_answer(answer, unsure=unsure)
-        self._on_written(batch)
-        self._on_ended(move.claim.job_id for move in batch)
+        self._note_answer(answer, batch, unsure=unsure)
+        self._on_written(moves)
+        self._on_ended(move.claim.job_id for move in moves)
         return []
 
     def _refused(self, move: Transition, error: Exception) -> Transition:
@@ -160,11 +167,13 @@ class Acknowledger:
         self._emitter.emit(JobDied.by(instead))
         return instead
 
-    def _note_answer(self, answer: Acknowledged, *, unsure: bool) -> None:
+    def _note_answer(self, answer: Acknowledged, batch: list[Ended], *, unsure: bool) -> None:
         if unsure:
             self.unsure += len(answer.stale)
             answer = replace(answer, stale=())
         self._count(answer)
+        if self._counts is not None:
+            self._counts.recorded(batch, answer.stale)
 
     def _count(self, answer: Acknowledged) -> None:
         self.applied += answer.applied

@@ -12,7 +12,7 @@ are dropped, and reported. A process that dies loses its counts since the last f
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import uuid4
@@ -35,8 +35,12 @@ TIMES_KEPT: Final = 20_000
 """The most counts that wait while the database is away."""
 _TIMES_BEFORE_FOLDING: Final = 4_096  # times kept as a list before they go into a histogram
 
+Ended = tuple[Transition, float | None, float]
+"""How an attempt ended, and when it began and ended by the monotonic clock; None: a claim that was not started."""
+
 _Cells = dict[Ending, dict[Pair, "_Cell"]]
 
+_SUCCEEDED: Final = JobState.SUCCEEDED  # members of an enum are slow to look up, and each attempt needs this one
 _BY_STATE: Final = {
     JobState.SUCCEEDED: Ending.SUCCEEDED,
     JobState.DEAD: Ending.DIED,
@@ -128,6 +132,17 @@ class AttemptCounts:
                 cell.new_runs.append(ended - started)
             if len(cell.new_waits) + len(cell.new_runs) >= _TIMES_BEFORE_FOLDING:
                 cell.fold()
+
+    def recorded(self, ended: Iterable[Ended], stale: Collection[Claim]) -> None:
+        """Count attempts whose records were written; those with these claims changed nothing."""
+        lost = {(claim.job_id, claim.token) for claim in stale}
+        for move, began, at in ended:
+            if began is None or (lost and (move.claim.job_id, move.claim.token) in lost):
+                continue
+            if move.to is _SUCCEEDED:  # nearly all of them
+                self.succeeded(move.claim, began, at)
+            else:
+                self.ended(move, began, at)
 
     def sent_back(self, move: Transition, now: datetime | None = None) -> None:
         """Count a claim that was not started here; `now` by the database's clock, None: it was claimed just now."""

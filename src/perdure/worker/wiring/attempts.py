@@ -98,6 +98,7 @@ def wire_attempts(
             on_written=written,
             on_ended=owner.on_ended,
             on_stored=around.hooks.stored,
+            counts=counts,
         ),
     )
 
