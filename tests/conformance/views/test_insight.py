@@ -152,7 +152,7 @@ async def test_e10_jobs_that_finished_in_a_time_are_listed(
 ) -> None:
     """Few are looked up by the time, many are found along their ids: the list is the same."""
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight._JOBS_LOOKED_UP_SINGLY", few)
+        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight.JOBS_LOOKED_UP_SINGLY", few)
     ids = []
     for number in range(6):
         ids.append(await job_in(JobState.SUCCEEDED if number % 2 else JobState.DEAD, store, queue="ab"[number % 2]))
