@@ -3,7 +3,8 @@
 An SQLite file is copied. On PostgreSQL a copy would make hundreds of files, and so would the migrations: that is what
 cost most of the time of a small test. There one database is used again and again: its rows are deleted and its
 sequences begin anew, and tables that the test has made are dropped. A test that has changed anything else, or has left
-much behind, costs that database its life.
+much behind, costs that database its life. Sessions that stores have ended are kept for the next ones: see
+`kept_sessions`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.sql import SQL, Identifier
+from tests.support.databases.kept_sessions import KeptSessions
 
 from perdure.app.connect import store_for
 
@@ -29,7 +31,7 @@ _PAGES: Final = 64
 
 _END_SESSIONS: Final = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+    WHERE datname = current_database() AND pid <> ALL(%s) AND backend_type = 'client backend'
 """
 _TABLES: Final = """
     SELECT oid::regclass::text FROM pg_class
@@ -77,6 +79,8 @@ class PostgresDatabase:
     def __init__(self, server: str) -> None:
         self._server = server
         self._name: str | None = None
+        self._kept: KeptSessions | None = None
+        self._own: psycopg.Connection[tuple[Any, ...]] | None = None
         self._uses = 0
         self._tables: set[str] = set()
         self._rewind: set[str] = set()
@@ -85,17 +89,21 @@ class PostgresDatabase:
     @contextmanager
     def lent(self) -> Iterator[str]:
         """Where it is: with our tables, in the schema `SCHEMA`, and nothing in them."""
-        if self._name is None:
-            self._make()
+        kept = self._kept or self._make()
         self._uses += 1
         try:
-            yield self._url
+            with kept.at_hand():
+                yield self._url
         finally:
             if self._uses >= _USES or not self._clear():
                 self.drop()
 
     def drop(self) -> None:
         """Leave nothing behind on a server that may not be ours."""
+        for open_ones in (self._kept, self._own):
+            if open_ones is not None:
+                open_ones.close()
+        self._kept = self._own = None
         if self._name is not None:
             self._command("DROP DATABASE {} WITH (FORCE)", self._name)
             self._name = None
@@ -104,19 +112,25 @@ class PostgresDatabase:
     def _url(self) -> str:
         return urlsplit(self._server)._replace(path=f"/{self._name}").geturl()
 
-    def _make(self) -> None:
+    def _make(self) -> KeptSessions:
         self._name, self._uses = f"t_{uuid.uuid4().hex[:16]}", 0
         self._command("CREATE DATABASE {}", self._name)
         migrate(self._url)
-        with psycopg.connect(self._url) as connection:
-            self._tables = _column(connection, _TABLES)
-            self._rewind = _column(connection, _REWIND)
-            [self._state] = connection.execute(_STATE).fetchall()
+        self._own = connection = psycopg.connect(self._url, autocommit=True)
+        self._tables = _column(connection, _TABLES)
+        self._rewind = _column(connection, _REWIND)
+        [self._state] = connection.execute(_STATE).fetchall()
+        self._kept = KeptSessions({"host": connection.info.host, "dbname": connection.info.dbname})
+        return self._kept
 
     def _clear(self) -> bool:
         """Delete what a test has left; False if that is not enough to make the database as good as new."""
-        with suppress(psycopg.Error), psycopg.connect(self._url, autocommit=True) as connection:
-            while connection.execute(_END_SESSIONS).fetchall():  # none may write after we have deleted
+        connection, kept = self._own, self._kept
+        if connection is None or kept is None:
+            return False
+        with suppress(psycopg.Error):
+            ours = [connection.info.backend_pid, *kept.processes]
+            while connection.execute(_END_SESSIONS, [ours]).fetchall():  # none may write after we have deleted
                 time.sleep(0.002)
             if made := _column(connection, _TABLES) - self._tables:  # all at once: they may refer to each other
                 connection.execute(f"DROP TABLE {', '.join(made)}".encode())
@@ -126,6 +140,7 @@ class PostgresDatabase:
             deletes = {f"DELETE FROM {SCHEMA}.{name}" for name, _ in filled}
             connection.execute("SET session_replication_role = replica")  # or the audit trail would not be emptied
             connection.execute(";".join(deletes | self._rewind).encode())
+            connection.execute("RESET session_replication_role")
             return all(pages <= _PAGES for _, pages in filled)
         return False
 
