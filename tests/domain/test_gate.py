@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.domain.operate.test_audit import CLAIM
+from tests.support.builders.views import a_claim
 
 from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, GateRequest, Loan, RateCheck
 
 MINUTE = timedelta(minutes=1)
+CLAIM = a_claim()
 
 
 def test_any_one_gate_makes_a_request_gated() -> None:

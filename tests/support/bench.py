@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
+from tests.support.builders import views
+
 from perdure import App, WorkerSettings
 from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import JobId, new_job_id
@@ -24,8 +26,7 @@ from perdure.worker.wiring.attempts import Owner, wire_attempts
 def a_claim(kind: str, **changes: Any) -> Claim:
     """A claim on a job without arguments."""
     now = SystemClock().now()
-    plain: dict[str, Any] = {"args": "{}", "failures": 0, "crashes": 0, "crash_limit": 3, "since": now}
-    return Claim(new_job_id(), 1, kind, "default", **(plain | {"claimed_at": now} | changes))
+    return views.a_claim(**{"job_id": new_job_id(), "kind": kind, "since": now, "claimed_at": now} | changes)
 
 
 class Ledger:

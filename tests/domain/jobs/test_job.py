@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from msgspec.structs import replace
-from tests.domain.operate.test_audit import CLAIM
-from tests.support.builders.views import NOON
+from tests.support.builders.views import NOON, a_claim
 
 MINUTE = timedelta(minutes=1)
+CLAIM = a_claim()
 
 
 def test_earlier_failures_and_crashes_count_as_attempts() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-from tests.domain.operate.test_audit import CLAIM
 from tests.support.builders.jobs import numbered_id
-from tests.support.builders.views import NOON
+from tests.support.builders.views import NOON, a_claim
 
 from perdure.domain.jobs.log_lines import LINE_LIMIT_CHARACTERS, NewLine, by_job, cut
 
 
 def line(job: int, text: str, token: int = 1) -> NewLine:
-    return NewLine(claim=replace(CLAIM, job_id=numbered_id(job), token=token), at=NOON, level="info", text=text)
+    return NewLine(claim=a_claim(job_id=numbered_id(job), token=token), at=NOON, level="info", text=text)
 
 
 def test_the_newest_lines_of_each_claim_are_kept_in_order_and_by_job() -> None:

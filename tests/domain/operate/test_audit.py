@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import pytest
 from tests.support.builders.jobs import A_FAILURE, HOUR
-from tests.support.builders.views import AN_ID, NOON
+from tests.support.builders.views import a_claim
 
 from perdure.domain.jobs import transition
-from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import ActorType, Audited, actor_type, noted_as
 
-CLAIM = Claim(
-    job_id=AN_ID,
-    token=1,
-    kind="greet",
-    queue="default",
-    args="{}",
-    failures=0,
-    crashes=0,
-    crash_limit=3,
-    since=NOON,
-    claimed_at=NOON,
-)
+CLAIM = a_claim()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from perdure.domain.gate import Pause
 from perdure.domain.jobs.ids import JobId
-from perdure.domain.jobs.job import Attempt, JobView
+from perdure.domain.jobs.job import Attempt, Claim, JobView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.audit import AuditEntry
 
@@ -43,6 +43,23 @@ def a_view(**changes: Any) -> JobView:
         "last_error": None,
     }
     return JobView(**plain | changes)
+
+
+def a_claim(**changes: Any) -> Claim:
+    """The first attempt of a job."""
+    plain: dict[str, Any] = {
+        "job_id": AN_ID,
+        "token": 1,
+        "kind": "greet",
+        "queue": "default",
+        "args": "{}",
+        "failures": 0,
+        "crashes": 0,
+        "crash_limit": 3,
+        "since": NOON,
+        "claimed_at": NOON,
+    }
+    return Claim(**plain | changes)
 
 
 def an_attempt(**changes: Any) -> Attempt:

@@ -46,6 +46,7 @@ def test_a_rule_and_its_channel_from_the_first_to_the_last(
     assert not [text for text in told if "TIiajk" in text]
 
 
+@pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -68,5 +69,6 @@ def test_what_cannot_be_meant_is_refused_by_its_option(
     assert said in answer.err
 
 
+@pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
 def test_a_new_key_is_printed_as_the_variable_that_holds_it(cli: Cli) -> None:
     assert cli("alerts", "key").out.startswith(f"{KEY_VARIABLE}=")

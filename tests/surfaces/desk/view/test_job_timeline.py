@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.support.builders.views import a_view, an_attempt
+
 from perdure.domain.flows.flow import StepKind, StepRecord, StepState
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Attempt, JobView
@@ -25,48 +27,12 @@ def at(seconds: float) -> datetime:
 
 
 def view(state: JobState, **changes: Any) -> JobView:
-    known: dict[str, Any] = {
-        "id": ID,
-        "kind": "charge_card",
-        "queue": "payments",
-        "priority": 5,
-        "state": state,
-        "reason": "failed",
-        "args": "{}",
-        "tags": (),
-        "meta": None,
-        "created_at": at(0),
-        "due_at": None,
-        "since": at(0),
-        "started_at": None,
-        "finished_at": None,
-        "failures": 0,
-        "crashes": 0,
-        "max_attempts": 5,
-        "worker": None,
-        "cancel_requested_at": None,
-        "result": None,
-        "warnings": (),
-        "unique_key": None,
-        "last_error": None,
-    }
-    return JobView(**known | changes)
+    known = {"id": ID, "kind": "charge_card", "reason": "failed", "created_at": at(0), "since": at(0)}
+    return a_view(state=state, **known | changes)
 
 
 def failed(number: int, start: float, end: float, reason: str = "failed") -> Attempt:
-    return Attempt(
-        job_id=ID,
-        token=number,
-        number=number,
-        reason=reason,
-        worker="w",
-        started_at=at(start),
-        finished_at=at(end),
-        error_type="TimeoutError",
-        message="no answer",
-        traceback=None,
-        next_at=None,
-    )
+    return an_attempt(job_id=ID, token=number, number=number, reason=reason, started_at=at(start), finished_at=at(end))
 
 
 def test_waits_and_attempts_of_a_retrying_job_follow_each_other_without_gaps() -> None:
