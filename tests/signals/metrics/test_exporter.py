@@ -213,6 +213,30 @@ async def test_many_scrapes_at_once_ask_the_database_once(store: Store) -> None:
     assert asked == 1
 
 
+@pytest.mark.parametrize(("took", "reused"), [(0.01, 1.0), (0.25, 5.0), (4.0, 10.0)])
+async def test_a_read_that_takes_long_is_used_again_for_longer_by_all_scrapers(
+    store: Store, took: float, reused: float
+) -> None:
+    """As with 10,000 kinds: reads take at most a twentieth of the time, however many scrapers there are."""
+    asked, clock = 0, ManualClock()
+
+    async def slow() -> Store:
+        nonlocal asked
+        asked += 1
+        clock.move(timedelta(seconds=took))
+        return store
+
+    settings = MetricsSettings()
+    metrics = Exporter(None, ClusterMetrics(slow, Labels(settings), settings, clock=clock))
+    await asyncio.gather(*(metrics.families() for _ in range(5)))
+    clock.move(timedelta(seconds=reused - 0.001))
+    await metrics.families()
+    assert asked == 1
+    clock.move(timedelta(seconds=0.002))
+    await asyncio.gather(*(metrics.families() for _ in range(5)))
+    assert asked == 2
+
+
 async def test_scrapes_that_waited_for_a_slow_database_do_not_ask_it_again_one_by_one(store: Store) -> None:
     asked, clock = 0, ManualClock()
 

@@ -27,6 +27,9 @@ from perdure.storage.port import Store
 StoreSource = Callable[[], Awaitable[Store]]
 _OPENMETRICS: Final = "application/openmetrics-text"
 _READ_TIMEOUT_SECONDS: Final = (QUERY_TIMEOUT + timedelta(seconds=1)).total_seconds()  # a connection may take long, too
+_REUSE_FACTOR: Final = 20
+"""An answer is used again for this many times as long as its read took: so reads take at most 5 % of the time."""
+_LONGEST_REUSE_SECONDS: Final = 10.0  # less than the usual interval of a scraper
 _END: Final = b"# EOF\n"
 
 
@@ -38,7 +41,10 @@ class Exposition(Struct, frozen=True):
 
 
 class ClusterMetrics:
-    """Metrics of the cluster, cached for a while. An unreachable database becomes a metric, not an error."""
+    """Metrics of the cluster, cached for a while. An unreachable database becomes a metric, not an error.
+
+    Several scrapers share one read. A read that takes long, as with 10,000 kinds, is used again for longer.
+    """
 
     def __init__(
         self,
@@ -61,13 +67,20 @@ class ClusterMetrics:
         """All metrics of the cluster."""
         async with self._asking:
             now = self._clock.monotonic()
-            if self._last is None or now - self._last[0] >= self._settings.fresh.total_seconds():
-                found = await self._read(now)
+            if self._last is None or now >= self._last[0]:
+                found, is_up = await self._read(now)
                 # Its age counts from the end of the read: scrapes that waited for a slow database do not read it again.
-                self._last = self._clock.monotonic(), found
+                ended = self._clock.monotonic()
+                self._last = ended + self._reuse(ended - now if is_up else 0.0), found
             return self._last[1]
 
-    async def _read(self, began: float) -> list[Family]:
+    def _reuse(self, took: float) -> float:
+        """For how long an answer is used again; a `fresh` of 0 means that each scrape reads."""
+        fresh = self._settings.fresh.total_seconds()
+        return fresh and max(fresh, min(_REUSE_FACTOR * took, _LONGEST_REUSE_SECONDS))
+
+    async def _read(self, began: float) -> tuple[list[Family], bool]:
+        """The metrics, and whether the database answered."""
         up, took = Numbers(c.UP), Numbers(c.READ)
         found: list[Family] = []
         try:
@@ -79,7 +92,7 @@ class ClusterMetrics:
             up.add(1)
             found = cluster_families(cluster, self._labels, self._settings)
         took.add(self._clock.monotonic() - began)
-        return [up, took, *found]
+        return [up, took, *found], bool(found)
 
 
 class Exporter:

@@ -19,7 +19,8 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
 
     `kinds`, `queues` and `names` (of schedules, loops, breakers and budgets, each) have labels up to this number; the
     rest is summed up as "other". `cap` is the most jobs that are counted in one queue and state. `fresh` is how
-    long an answer of the database is used again. A worker that is silent for `silence` does not count as alive.
+    long an answer of the database is used again: at least 20 times as long as its read took, but 10 s at most; with 0
+    each scrape reads. A worker that is silent for `silence` does not count as alive.
     """
 
     kinds: int = 100
