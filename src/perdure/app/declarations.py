@@ -156,7 +156,7 @@ class Declarations:
         if kind.name in self.kinds:
             raise SettingsError(f"job {kind.name}", "is declared twice: give one another name")
         self.check_queue(kind.queue)
-        record = declared_record(kind.name, keep, state_words)
+        record = declared_record(kind, keep, state_words)
         self.kinds[kind.name] = kind
         self.kind_records[kind.name] = record
         note_declared(kind)

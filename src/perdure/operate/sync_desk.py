@@ -202,6 +202,7 @@ class SyncDesk(_Part[Desk]):
     compare = _Blocking(Desk.compare)
     queues = _Blocking(Desk.queues)
     kinds = _Blocking(Desk.kinds)
+    limits = _Blocking(Desk.limits)
     failure_groups = _Blocking(Desk.failure_groups)
     failure_group = _Blocking(Desk.failure_group)
     filter = _Blocking(Desk.filter)

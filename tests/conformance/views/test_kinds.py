@@ -21,10 +21,12 @@ from tests.support.builders.jobs import (
 )
 
 from perdure.clock import ManualClock
+from perdure.domain.declared_limits import BreakerLimit, BudgetLimit, RateLimit, SlotLimit
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import FINAL, JobState, Reason
 from perdure.domain.operate.audit import By
+from perdure.operate.desk import Desk
 from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
@@ -37,6 +39,23 @@ FOR_EVER = Keep(succeeded=None, cancelled=None, dead=None)
 
 async def left(store: Store) -> set[JobId]:
     return {view.id for view in await store.jobs(JobFilter(), Page(500))}
+
+
+async def test_declared_limits_are_kept_for_tools_without_the_code(store: Store) -> None:
+    limits = (
+        RateLimit(n=6, per=timedelta(minutes=1), by="tenant", spread=True),
+        SlotLimit(n=2, name="gpu"),
+        BudgetLimit(name="tokens", daily=500.0),
+        BreakerLimit(name="bank", failures=3, window=timedelta(minutes=1), open_for=timedelta(minutes=5)),
+    )
+    record = KindRecord(name="summarise", limits=limits)
+    await store.declare_kinds([record])
+    assert await store.kinds() == [record]
+    assert await Desk(store, "ada").limits() == {"summarise": limits}
+    await store.declare_kinds([KindRecord(name="summarise", limits=limits[:1])])
+    assert await Desk(store, "ada").limits() == {"summarise": limits[:1]}
+    await store.declare_kinds([KindRecord(name="summarise")])
+    assert await store.kinds() == []
 
 
 async def test_what_is_declared_is_kept_changed_and_forgotten(store: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from perdure.clock import SystemClock
+from perdure.domain.declared_limits import DeclaredLimit
 from perdure.domain.duration import Duration
 from perdure.domain.operate.statistics import Statistics
 from perdure.domain.worker import WorkerView
@@ -74,6 +75,10 @@ class SystemViews(DeskBase):
         At most `cap` dead letters are read in each queue.
         """
         return await kind_views(self._store, span, cap)
+
+    async def limits(self) -> dict[str, tuple[DeclaredLimit, ...]]:
+        """The rates, slots, budgets and breakers that kinds declare, by kind, as their workers have stored them."""
+        return {record.name: record.limits for record in await self._store.kinds() if record.limits}
 
     async def statistics(
         self,

@@ -1,4 +1,4 @@
-"""Stored declarations of kinds, readable without the app's code: words for states, and retention."""
+"""Stored declarations of kinds, readable without the app's code: words for states, retention, limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from perdure.domain.declared_limits import DeclaredLimit
 from perdure.domain.jobs.states import JobState
 from perdure.storage.records import Keep
 
@@ -17,11 +18,12 @@ class KindRecord(Struct, frozen=True, kw_only=True):
     name: str
     words: Mapping[str, str] = {}  # by state
     keep: Keep | None = None
+    limits: tuple[DeclaredLimit, ...] = ()
 
     @property
     def says_nothing(self) -> bool:
         """Whether there is nothing to store."""
-        return not self.words and self.keep is None
+        return not self.words and self.keep is None and not self.limits
 
     def states_called(self, word: str) -> frozenset[JobState]:
         """The states for which this is the app's word."""

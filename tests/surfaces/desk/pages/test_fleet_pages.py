@@ -287,6 +287,17 @@ async def test_gates_show_pauses_breakers_with_their_history_and_budgets(
     assert isinstance((await store.breakers())[0], BreakerView)
 
 
+async def test_without_the_app_limits_are_known_as_a_worker_stored_them(pages: AsyncClient, store: Store) -> None:
+    claim = await start(store, kind="summarise")
+    await store.spend(claim, "openai", 4.25)
+    assert "No kind declares a rate or slots." in (await pages.get("/gates")).text
+    await store.declare_kinds(tuple(desk_shop.app.kind_records.values()))
+    page = (await pages.get("/gates")).text
+    for said in ("85 % used in the last 24 h", "near its limit", "6 starts in 1 m", "0 of 2 slots in use"):
+        assert said in page
+    assert ">budget openai</a>" in (await pages.get(f"/jobs/{claim.job_id}")).text
+
+
 async def test_with_the_app_at_hand_limits_are_known_and_schedules_checked(store: Store) -> None:
     claim = await start(store, kind="summarise")
     await store.spend(claim, "openai", 4.25)

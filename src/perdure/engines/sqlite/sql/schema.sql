@@ -385,7 +385,7 @@ CREATE TABLE perdure_kind (
     words TEXT,
     keep TEXT,
     changed_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, limits TEXT) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_leader (
     name TEXT PRIMARY KEY,

@@ -8,21 +8,21 @@ from typing import Final
 from msgspec import Struct
 from starlette.responses import Response
 
+from perdure.domain.declared_limits import BreakerLimit, BudgetLimit, DeclaredLimit, RateLimit, SlotLimit
 from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.operate.audit import AuditEntry
-from perdure.kinds.kind import Kind, Registry
 from perdure.operate.commands.holds import Spent
 from perdure.operate.wording import some
 from perdure.policy.limits.gatekeeping import NEAR_SHARE
-from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Rate
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.numbers import short_span
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("gates")
+Limits = Mapping[str, tuple[DeclaredLimit, ...]]
 _HISTORY_ENTRIES_READ: Final = 50
 _HISTORY_ENTRIES_PER_BREAKER: Final = 5
-_BUDGETS_FRESH_SECONDS: Final = 5.0  # seconds, for the spending of budgets
+_FRESH_SECONDS: Final = 5.0  # of what budgets have spent, and of the stored limits
 _ORDER: Final = (BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)  # breakers that hold jobs come first
 _WINDOWS: Final = ("daily", "weekly", "monthly")
 _SPANS: Final = {"daily": "24 h", "weekly": "7 d", "monthly": "30 d"}
@@ -32,13 +32,13 @@ class BreakerRow(Struct, frozen=True, kw_only=True):
     """A breaker, its declaration in code, and the commands on it, newest first."""
 
     view: BreakerView
-    declared: Breaker | None
+    declared: BreakerLimit | None
     kinds: tuple[str, ...]
     history: tuple[AuditEntry, ...]
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """The spending in one window; `limit` None: there is none, or only the app's code knows it."""
+    """The spending in one window; `limit` None: no kind declares one."""
 
     span: str
     spent: float
@@ -95,8 +95,8 @@ async def gates(visit: Visit) -> Response:
     history = await visit.shared(
         "breaker history", lambda: visit.desk.audit(action="breaker", limit=_HISTORY_ENTRIES_READ)
     )
-    spent = await visit.shared("budgets", visit.desk.holds.budgets, _BUDGETS_FRESH_SECONDS)
-    kinds = visit.frame.kinds or {}
+    spent = await visit.shared("budgets", visit.desk.holds.budgets, _FRESH_SECONDS)
+    kinds = await known_limits(visit)
     return await visit.page(
         "pages/gates.html",
         title="Gates",
@@ -108,7 +108,6 @@ async def gates(visit: Visit) -> Response:
         ],
         budgets=_budget_rows(spent, kinds),
         limits=_limit_rows(kinds, await _running(visit) if kinds else {}),
-        knows_code=visit.frame.kinds is not None,
         near=NEAR_SHARE,
     )
 
@@ -142,33 +141,46 @@ def freed(jobs: int) -> str:
     return f"; {some(jobs, 'held job')} became ready" if jobs else ""
 
 
-def _breaker_row(view: BreakerView, kinds: Registry, history: Sequence[AuditEntry]) -> BreakerRow:
-    users = [kind for kind in kinds.values() if kind.breaker is not None and kind.breaker.name == view.name]
+async def known_limits(visit: Visit) -> Limits:
+    """The limits of each kind: those of the app's code, if this desk has it, else as workers have stored them."""
+    stored = await visit.shared("limits", visit.desk.limits, _FRESH_SECONDS)
+    app = visit.frame.app
+    return stored if app is None else stored | {name: record.limits for name, record in app.kind_records.items()}
+
+
+def _breaker_row(view: BreakerView, kinds: Limits, history: Sequence[AuditEntry]) -> BreakerRow:
+    users = {
+        kind: limit
+        for kind, limits in kinds.items()
+        for limit in limits
+        if isinstance(limit, BreakerLimit) and limit.name == view.name
+    }
     own = [entry for entry in history if entry.details.get("breaker") == view.name]
     return BreakerRow(
         view=view,
-        declared=users[0].breaker if users else None,
-        kinds=tuple(sorted(kind.name for kind in users)),
+        declared=next(iter(users.values()), None),
+        kinds=tuple(sorted(users)),
         history=tuple(own[:_HISTORY_ENTRIES_PER_BREAKER]),
     )
 
 
-def _budget_rows(spent: Sequence[Spent], kinds: Registry) -> list[BudgetRow]:
+def _budget_rows(spent: Sequence[Spent], kinds: Limits) -> list[BudgetRow]:
     amounts = {one.name: one for one in spent}
-    declared: dict[str, list[tuple[Kind, Budget]]] = {}
-    for kind in kinds.values():
-        for budget in kind.budgets.values():
-            declared.setdefault(budget.name, []).append((kind, budget))
+    declared: dict[str, list[tuple[str, BudgetLimit]]] = {}
+    for kind, limits in kinds.items():
+        for limit in limits:
+            if isinstance(limit, BudgetLimit):
+                declared.setdefault(limit.name, []).append((kind, limit))
     rows = []
     for name in sorted({*amounts, *declared}):
         known = declared.get(name, [])
         windows = [_window(name, window, amounts, [budget for _, budget in known]) for window in _WINDOWS]
         kept = [window for window in windows if window.limit is not None or not known]
-        rows.append(BudgetRow(name=name, windows=tuple(kept), kinds=tuple(sorted(kind.name for kind, _ in known))))
+        rows.append(BudgetRow(name=name, windows=tuple(kept), kinds=tuple(sorted(kind for kind, _ in known))))
     return rows
 
 
-def _window(name: str, window: str, amounts: dict[str, Spent], budgets: Sequence[Budget]) -> Window:
+def _window(name: str, window: str, amounts: dict[str, Spent], budgets: Sequence[BudgetLimit]) -> Window:
     limits = [limit for budget in budgets if (limit := getattr(budget, window)) is not None]
     spent = getattr(amounts[name], window) if name in amounts else 0.0
     return Window(span=_SPANS[window], spent=spent, limit=min(limits, default=None))
@@ -180,44 +192,39 @@ async def _running(visit: Visit) -> dict[str, int]:
     return {view.name: view.running for view in views}
 
 
-def _limit_rows(kinds: Registry, running: Mapping[str, int]) -> list[LimitRow]:
+def _limit_rows(kinds: Limits, running: Mapping[str, int]) -> list[LimitRow]:
     """Declared rates and slots, by kind."""
     rows = []
-    for kind in sorted(kinds.values(), key=lambda kind: kind.name):
-        for gate in kind.gates:
+    for kind, limits in sorted(kinds.items()):
+        for limit in limits:
             used = None
-            if isinstance(gate, Rate):
-                what = f"{gate.n:,} starts in {short_span(gate.per)}{', spread evenly' if gate.spread else ''}"
-            elif isinstance(gate, Concurrency):
-                what = f"{gate.n:,} at a time"
-                used = _in_use(gate, kind.name, kinds, running) if gate.key is None else None
+            if isinstance(limit, RateLimit):
+                what = f"{limit.n:,} starts in {short_span(limit.per)}{', spread evenly' if limit.spread else ''}"
+            elif isinstance(limit, SlotLimit):
+                what = f"{limit.n:,} at a time"
+                used = None if limit.by else _in_use(limit, kind, kinds, running)
             else:
                 continue
-            name = gate.name or kind.name
-            rows.append(LimitRow(kind=kind.name, name=name, what=what, by=_by(gate), slots=gate.n, used=used))
+            name = limit.name or kind
+            rows.append(LimitRow(kind=kind, name=name, what=what, by=limit.by, slots=limit.n, used=used))
     return rows
 
 
-def gates_of(kind: Kind) -> list[str]:
+def gates_of(kind: str, limits: Sequence[DeclaredLimit]) -> list[str]:
     """The gates that a job of the kind must pass before it starts, in words."""
-    rates = [f"{row.what}{f', for each {row.by}' if row.by else ''}" for row in _limit_rows({kind.name: kind}, {})]
-    breaker = [f"breaker {kind.breaker.name}"] if kind.breaker is not None else []
-    return [*rates, *breaker, *(f"budget {name}" for name in sorted(budget.name for budget in kind.budgets.values()))]
+    rates = [f"{row.what}{f', for each {row.by}' if row.by else ''}" for row in _limit_rows({kind: tuple(limits)}, {})]
+    breakers = [f"breaker {limit.name}" for limit in limits if isinstance(limit, BreakerLimit)]
+    budgets = sorted({limit.name for limit in limits if isinstance(limit, BudgetLimit)})
+    return [*rates, *breakers, *(f"budget {name}" for name in budgets)]
 
 
-def _in_use(gate: Concurrency, owner: str, kinds: Registry, running: Mapping[str, int]) -> int:
+def _in_use(slots: SlotLimit, owner: str, kinds: Limits, running: Mapping[str, int]) -> int:
     """The slots in use: one for each running job of the kinds that share them."""
-    if gate.name is None:
+    if slots.name is None:
         return running.get(owner, 0)
     sharing = [
-        kind.name
-        for kind in kinds.values()
-        if any(isinstance(each, Concurrency) and each.name == gate.name and each.key is None for each in kind.gates)
+        kind
+        for kind, limits in kinds.items()
+        if any(isinstance(each, SlotLimit) and each.name == slots.name and not each.by for each in limits)
     ]
     return sum(running.get(name, 0) for name in sharing)
-
-
-def _by(gate: Rate | Concurrency) -> str:
-    if gate.key is None:
-        return ""
-    return ", ".join(gate.key) if isinstance(gate.key, tuple) else "a function of its arguments"

@@ -12,7 +12,13 @@ from perdure.clock import Clock
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
-from perdure.engines.shared.operate.kind_records import changed_records, keep_text, record_of, words_text
+from perdure.engines.shared.operate.kind_records import (
+    changed_records,
+    keep_text,
+    limits_text,
+    record_of,
+    words_text,
+)
 from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.records import Keep
 
@@ -34,6 +40,7 @@ class KindPart:
                 "name": record.name,
                 "words": words_text(record),
                 "keep": keep_text(record),
+                "limits": limits_text(record),
                 "now": self._clock.now() if self._clock else None,
             }
             await self._pool.rows(self._statements["forget" if record.says_nothing else "declare"], params)

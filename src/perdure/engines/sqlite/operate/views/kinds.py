@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.engines.shared.operate.kind_records import changed_records, keep_text, record_of, words_text
+from perdure.engines.shared.operate.kind_records import (
+    changed_records,
+    keep_text,
+    limits_text,
+    record_of,
+    words_text,
+)
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.insertion import check_text
@@ -52,4 +58,5 @@ class KindPart:
                 transaction.change(self._sql["forget"], {"name": record.name})
             else:
                 row = {"name": record.name, "words": words_text(record), "keep": keep_text(record)}
+                row["limits"] = limits_text(record)
                 transaction.change(self._sql["declare"], row | {"now": transaction.now})

@@ -21,7 +21,7 @@ from perdure.operate.views.retry_preview import preview_of_job
 from perdure.policy.retries.preview import PlannedAt
 from perdure.surfaces.desk.charts.cells import Cell
 from perdure.surfaces.desk.charts.tree import Node
-from perdure.surfaces.desk.pages.gates import gates_of
+from perdure.surfaces.desk.pages.gates import gates_of, known_limits
 from perdure.surfaces.desk.pages.jobs.approvals import give_answer, question_of
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.changes import account_of
@@ -70,7 +70,7 @@ async def job(visit: Visit) -> Response:
         why=why,
         timeline=job_timeline(detail, ahead, now),
         ahead=ahead,
-        gates=gates_of(kind) if (kind := (visit.frame.kinds or {}).get(detail.job.kind)) else [],
+        gates=gates_of(detail.job.kind, (await known_limits(visit)).get(detail.job.kind, ())),
         families=families,
         nodes=_nodes(visit, detail.job, families),
         audit=[(entry, account_of(entry)) for entry in audit.entries],
