@@ -56,7 +56,10 @@ class BreakerCheck(Struct, frozen=True):
 
 
 class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A claim that wants to run, and the gates before it. `borrows`: its worker may keep a loan."""
+    """A claim that wants to run, and the gates before it. `borrows`: its worker may keep a loan.
+
+    `named`: the gates as the record of an attempt names them (see `policy.limits.gate_record`).
+    """
 
     claim: Claim
     rates: tuple[RateCheck, ...] = ()
@@ -64,6 +67,7 @@ class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
     budgets: tuple[BudgetCheck, ...] = ()
     breaker: BreakerCheck | None = None
     borrows: bool = True
+    named: str = ""
 
     @property
     def is_any(self) -> bool:
@@ -95,13 +99,14 @@ class Loan(Struct, frozen=True, gc=False):
 class Held(Struct, frozen=True):
     """Why a job must wait: the gate's reason (`rate limited`, …), the details, and the longest wait.
 
-    `fails`: the job fails instead of waiting.
+    `fails`: the job fails instead of waiting. `key` is that of the gate.
     """
 
     reason: str
     note: str
     wait: timedelta
     fails: bool = False
+    key: str = ""
 
 
 class Start(Struct, frozen=True, gc=False):

@@ -54,7 +54,7 @@ def test_b14_while_it_is_open_its_jobs_are_held_until_its_time_is_over() -> None
     view, held = admit(OPEN, CHECK, B, NOW + 10 * SECOND)
     assert view is OPEN
     note = "digicert: 3 failures within 1m, until 2026-01-01T00:02:02+00:00"
-    assert held == Held("circuit breaker open", note, 112 * SECOND)
+    assert held == Held("circuit breaker open", note, 112 * SECOND, key="digicert")
 
 
 @pytest.mark.parametrize(

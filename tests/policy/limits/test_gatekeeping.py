@@ -281,7 +281,7 @@ def test_c11_a_place_is_kept_and_reported() -> None:
     first, second, third = fleet.ask(rated("a", rate), rated("b", rate), rated("c", rate))
     assert first is None
     note = "mail: 1 of 1 starts in 1m; its turn is at 2026-01-01T00:01:00+00:00"
-    assert second == Held("rate limited", note, MINUTE)
+    assert second == Held("rate limited", note, MINUTE, key="mail")
     assert third is not None
     assert third.wait == 2 * MINUTE
     assert fleet.changes.starts == (
@@ -337,7 +337,7 @@ def test_c11_a_budget_holds_a_job_exactly_until_enough_of_the_oldest_has_left_th
     fleet.spends = [spent(2, DAY), spent(2, DAY - 10 * MINUTE), spent(3, DAY - 20 * MINUTE), spent(5, HOUR)]
     held = fleet.ask(budgeted("a", 3))[0]
     note = "openai: 10 of 10 spent in 1d, estimate 3; enough is free at 2026-01-01T00:20:00+00:00"
-    assert held == Held("budget exceeded", note, 20 * MINUTE)
+    assert held == Held("budget exceeded", note, 20 * MINUTE, key="openai")
     assert fleet.changes == GateChanges()
     fleet.now += 20 * MINUTE
     assert fleet.ask(budgeted("a", 3)) == [None]

@@ -45,6 +45,8 @@ def test_c11_a_claim_asks_for_all_that_its_kind_declares() -> None:
         concurrency=(ConcurrencyCheck('audit:"a.example",80', 2),),
         budgets=(BudgetCheck("openai", 0.2, ((DAY, 5), (30 * DAY, 50))),),
         breaker=BreakerCheck("digicert", 3, timedelta(seconds=30), 2 * MINUTE, 2),
+        named=r'["breaker","digicert"],["rate","audit"],["rate","web:\"a.example\""],["budget","openai",0,0.2],'
+        r'["concurrency","audit:\"a.example\",80"]',
     )
 
 

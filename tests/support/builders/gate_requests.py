@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.builders.jobs import DAY, a_job, claim_some, employ
@@ -12,6 +12,8 @@ from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, Gat
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import Transition
+from perdure.policy.limits.gate_record import micros, named, note_hold, note_pass
 from perdure.policy.limits.gatekeeping import gatekeeper
 from perdure.storage.port import Store
 
@@ -64,3 +66,18 @@ async def park(store: Store, claims: Sequence[Claim], answers: Sequence[Held | N
         if held
     ]
     assert (await store.acknowledge(moves)).stale == ()
+
+
+def past_gates(claim: Claim, at: datetime, key: str = "mail", estimate: float = 0.3) -> Claim:
+    """The claim once it has passed a rate with this key and the budget `ai`."""
+    rates, budgets = (RateCheck(key, 3, timedelta(minutes=1)),), (BudgetCheck("ai", estimate, ((DAY, 5.0),)),)
+    request = GateRequest(claim=claim, rates=rates, budgets=budgets, named=named(rates, budgets=budgets))
+    return note_pass(request, micros(at))
+
+
+def held_by_rate(claim: Claim, at: datetime, wait: timedelta, key: str = "mail") -> Transition:
+    """The move of a claim that a rate with this key holds from then on."""
+    rates = (RateCheck(key, 3, timedelta(minutes=1)),)
+    held = Held("rate limited", f"{key}: 3 of 3 starts in 1m", wait, key=key)
+    claim = note_hold(GateRequest(claim=claim, rates=rates), held, micros(at))
+    return transition.paused(claim, Reason.RATE_LIMITED, wait, held.note)

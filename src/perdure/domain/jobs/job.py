@@ -91,7 +91,8 @@ class Claim(Struct, frozen=True, gc=False):
     a worker first had no handler for the job, if that is why it did not run last time. `is_fresh`: the job was never
     claimed or parked before. For others `due_at` is when they came due again: at their time, or when the event came,
     the pause ended or an operator asked; None if unknown, as after a crash. `gates_passed` is the start of the job that
-    last passed its gates, if that matters.
+    last passed its gates, if that matters. `gates` is the record of the gates that it has met, as the store keeps it
+    (see `policy.limits.gate_record`).
     """
 
     job_id: JobId
@@ -116,6 +117,7 @@ class Claim(Struct, frozen=True, gc=False):
     settings: str | None = None  # JSON: settings of this job alone
     ref: str | None = None
     due_at: datetime | None = None
+    gates: str | None = None
 
     @property
     def start(self) -> str:

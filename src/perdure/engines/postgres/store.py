@@ -146,6 +146,7 @@ class PostgresStore:
         self.search = insight.search
         self.attempts = insight.attempts
         self.costs = insight.costs
+        self.gate_records = insight.gate_records
         self.key_holder = insight.key_holder
         self.counts = insight.counts
         self.count = CountingPart(naming, desk).count

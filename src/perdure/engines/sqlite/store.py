@@ -125,6 +125,7 @@ class SqliteStore:
         self.search = insight.search
         self.attempts = insight.attempts
         self.costs = insight.costs
+        self.gate_records = insight.gate_records
         self.key_holder = insight.key_holder
         self.counts = insight.counts
         self.count = CountingPart(database).count

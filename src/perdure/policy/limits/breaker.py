@@ -126,7 +126,7 @@ def _admit_slowly(view: BreakerView, now: datetime) -> tuple[BreakerView, Held |
     if view.started < 2 ** (second + 1) - 1:
         return replace(view, started=view.started + 1), None
     wait = view.changed_at + (second + 1) * _SECOND - now
-    return view, Held(BREAKER_OPEN, f"{view.name}: closed again, jobs are let through slowly", wait)
+    return view, Held(BREAKER_OPEN, f"{view.name}: closed again, jobs are let through slowly", wait, key=view.name)
 
 
 def _admit_after(
@@ -135,11 +135,11 @@ def _admit_after(
     why = f": {view.note}" if view.note else ""
     if view.by_hand:
         note = f"{view.name}: opened by hand{why}, until it is closed by hand"
-        return view, Held(BREAKER_OPEN, note, spread(_MANUAL_RECHECK, job_id))
+        return view, Held(BREAKER_OPEN, note, spread(_MANUAL_RECHECK, job_id), key=view.name)
     if view.until is not None and now < view.until:
         by = "" if view.by is None else f": opened by {view.by}"
         note = f"{view.name}{by}{why}, until {view.until.isoformat(timespec='seconds')}"
-        return view, Held(BREAKER_OPEN, note, view.until - now)
+        return view, Held(BREAKER_OPEN, note, view.until - now, key=view.name)
     tried = replace(view, state=BreakerState.HALF_OPEN, changed_at=now, trials=(), by=None)
     return _admit_trial(tried, check, job_id, now)
 
@@ -153,7 +153,7 @@ def _admit_trial(
         return replace(view, trials=(*others, job_id), until=now + check.open_for), None
     note = f"{view.name}: {len(others)} of {check.half_open} trials under way"
     wait = min(max(check.open_for / 4, _SECOND), _TRIAL_RECHECK)
-    return view, Held(BREAKER_OPEN, note, spread(wait, job_id))
+    return view, Held(BREAKER_OPEN, note, spread(wait, job_id), key=view.name)
 
 
 def openings_of_breaker(name: str) -> list[str]:

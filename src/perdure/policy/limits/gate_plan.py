@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from perdure.domain.gate import BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
 from perdure.domain.jobs.job import Claim
 from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_arguments
+from perdure.policy.limits.gate_record import named
 from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Gate, Rate
 
 KEY_LIMIT_CHARACTERS: Final = 200
 
 _Keyed = TypeVar("_Keyed", Rate, Concurrency)
-_Checks = tuple[tuple[RateCheck, ...], tuple[ConcurrencyCheck, ...]]
+_Checks = tuple[tuple[RateCheck, ...], tuple[ConcurrencyCheck, ...], str]  # and their names, for the record
 _PLAIN: Final = frozenset({int, str})  # 1 is equal to True and to 1.0, which are other keys
 _ARGUMENT_VALUES_REMEMBERED: Final = 10_000
 
@@ -49,6 +50,7 @@ class GatePlan:
         has_estimates = any(callable(budget.estimate) for budget in self._budgets)
         self._budget_checks = None if has_estimates else self._new_budget_checks(())
         self._breaker = None if breaker is None else breaker.asked
+        self._is_plain = breaker is None and not self._budgets
         keys = [gate.key for gate in gates if not isinstance(gate, Budget) and gate.key is not None]
         self.needs_arguments = bool(keys) or has_estimates
         """Whether a job's arguments decide which gates it passes, or how much it takes."""
@@ -60,15 +62,18 @@ class GatePlan:
 
         An attempt that has passed before needs only a slot and a breaker that is not open, and reserves its estimates.
         """
-        rates, slots = self._checks(arguments)
+        rates, slots, names = self._checks(arguments)
         budgets = self._new_budget_checks(arguments) if self._budget_checks is None else self._budget_checks
-        if claim.has_passed and not self._of_step:
+        if claim.gates_passed is not None and claim.has_passed and not self._of_step:
             rates = tuple(check for check, (gate, _) in zip(rates, self._rates, strict=True) if gate.counts == "runs")
             budgets = tuple(
                 check if gate.counts == "runs" else replace(check, refuses=False)
                 for check, gate in zip(budgets, self._budgets, strict=True)
                 if check.estimate or gate.counts == "runs"
             )
+            names = named(rates, slots, budgets, self._breaker)
+        elif not self._is_plain:
+            names = named(rates, slots, budgets, self._breaker)
         return GateRequest(
             claim=claim,
             rates=rates,
@@ -76,6 +81,7 @@ class GatePlan:
             budgets=budgets,
             breaker=self._breaker,
             borrows=self._borrows,
+            named=names,
         )
 
     def _picker(self, keys: Sequence[tuple[str, ...] | KeyFunction]) -> Callable[[Sequence[Any]], Any] | None:
@@ -109,7 +115,7 @@ class GatePlan:
         slots = [
             ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
         ]
-        return tuple(rates), tuple(slots)
+        return tuple(rates), tuple(slots), named(rates, slots)
 
     def _new_budget_checks(self, values: Sequence[Any]) -> tuple[BudgetCheck, ...]:
         arguments = dict(zip(self._parameters, values, strict=False))

@@ -167,7 +167,7 @@ class _Batch:
                     for check in checks
                 )
                 note = f"{key}: {used}; its turn is at {_shown(at)}"
-                longest = Held(RATE_LIMITED, note, at - self.now)
+                longest = Held(RATE_LIMITED, note, at - self.now, key=key)
         return longest
 
     def _is_unseen(self, rate: RateCheck) -> bool:
@@ -194,7 +194,7 @@ class _Batch:
                     free = "enough is free at" if is_sure else "enough is free some time after"
                     spent = f"{used:g} of {limit:g} spent in {format_duration(window)}{running}"
                     note = f"{check.name}: {spent}, estimate {check.estimate:g}; {free} {_shown(until)}"
-                    longest = Held(OVER_BUDGET, note, wait, fails=check.fails)
+                    longest = Held(OVER_BUDGET, note, wait, fails=check.fails, key=check.name)
                     if check.fails:
                         return longest
         return longest
@@ -206,7 +206,7 @@ class _Batch:
                 self.waiting.append((check.key, request.claim.job_id))
                 wait = spread(_SLOT_RECHECK, request.claim.job_id)
                 note = f"{check.key}: {held} of {check.limit} taken; looks again by {_shown(self.now + wait)}"
-                return Held(NO_SLOT, note, wait)
+                return Held(NO_SLOT, note, wait, key=check.key)
         return None
 
     def _may_borrow(self, request: GateRequest, lately: Lately) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from perdure.domain.gate import Cost
+from perdure.domain.gate_record import GateRecord
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.storage.records import (
@@ -42,6 +43,13 @@ class InsightStore(Protocol):
 
     async def costs(self, job_id: JobId) -> list[Cost]:
         """What a job has spent from each budget, while that counts."""
+
+    async def gate_records(self, job_id: JobId) -> list[GateRecord]:
+        """The gates that the attempts of a job have met, oldest first: one record for each attempt that met any.
+
+        Every engine keeps the text in a claim's `gates` with its acknowledgement: with the record of a failed attempt,
+        with the end of the job, or, for a job that comes back, for its next claim.
+        """
 
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now; None: it is free."""

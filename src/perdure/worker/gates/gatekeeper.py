@@ -30,6 +30,7 @@ from perdure.lifecycle.outage import AWAY, Outage
 from perdure.policy.failures import bad_arguments, failure_of
 from perdure.policy.limits.declared_gates import are_disputed
 from perdure.policy.limits.gate_plan import GatePlan
+from perdure.policy.limits.gate_record import micros, note_hold, note_pass
 from perdure.policy.limits.gatekeeping import CLAIM_LOST
 from perdure.storage.gates import GateStore
 from perdure.worker.claiming.slots import Slots
@@ -170,9 +171,13 @@ class Gatekeeper:
     def _borrowed(self, requests: list[GateRequest], free: list[Claim]) -> list[GateRequest]:
         """Start the claims that a loan covers; returns the others."""
         left: list[GateRequest] = []
+        claimed_at, at = None, 0
         for request, passes in zip(requests, self._loans.passes(requests), strict=True):
             if passes:
-                free.append(request.claim)
+                if request.claim.claimed_at is not claimed_at:  # jobs of one claim share theirs
+                    claimed_at = request.claim.claimed_at
+                    at = micros(claimed_at)
+                free.append(note_pass(request, at))
             else:
                 left.append(request)
         return left
@@ -214,6 +219,7 @@ class Gatekeeper:
         borrowers = look.changes.borrowers
         if borrowers:
             self._add_loans(batch, look)
+        at = micros(batch[0].claim.claimed_at if look.state is None else look.state.now)
         for request, held in zip(batch, answers, strict=True):
             claim = request.claim
             if held is None:
@@ -222,16 +228,21 @@ class Gatekeeper:
                 if request.breaker is not None:
                     is_trial = look.is_trial(request.breaker.name, claim)
                     self._reports.owe_news(claim, Passage(request.breaker, is_trial))
-                passed.append(claim)
+                passed.append(note_pass(request, at))
             elif held.reason != CLAIM_LOST:
                 if held.reason == _WAITS_FOR_SLOT:
                     self._reports.owe_slots(claim, request.concurrency)
-                refused = Permanent(failure_of(BudgetExceeded(held.note)))
-                self._refusals.send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
+                self._refuse(request, held, at)
         self._let_in(passed, len(batch))
         self._near.warn(look.changes.warnings)
         if look.state is not None:
             self._reports.emit_changes(look.state.breakers, look.changes.breakers)
+
+    def _refuse(self, request: GateRequest, held: Held, at: int) -> None:
+        if held.fails:
+            self._refusals.send_back(request.claim, Permanent(failure_of(BudgetExceeded(held.note))))
+        else:
+            self._refusals.send_back(note_hold(request, held, at), Gated(held.reason, held.note, held.wait))
 
     def _let_in(self, passed: list[Claim], asked: int) -> None:
         if passed:

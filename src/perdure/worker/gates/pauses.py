@@ -16,6 +16,7 @@ from perdure.domain.jobs.states import Reason
 from perdure.events import Emitter, JobsPaused, JobsResumed
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, storable
+from perdure.policy.limits.gate_record import let_go
 from perdure.policy.limits.pausing import covers, note_of
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.refusals import Refusals
@@ -65,7 +66,7 @@ class PauseStage:
     def _holds(self, claim: Claim) -> bool:
         why = self._pauses.holding(claim)
         if why is not None:
-            self._refusals.send_back(claim, why)
+            self._refusals.send_back(let_go(claim), why)
         return why is not None
 
 

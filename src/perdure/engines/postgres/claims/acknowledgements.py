@@ -130,7 +130,11 @@ class AcknowledgementPart:
         await wire.fetch(self._statements["wait_for_more"], params)
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
-        is_plain = all([move.result is None and not move.warnings for move in moves])  # noqa: C419 - a list is faster
+        is_plain = all(
+            [  # noqa: C419 - a list is faster
+                move.result is None and not move.warnings and move.claim.gates is None for move in moves
+            ]
+        )
         if is_plain and self._kept_as(moves) is None:
             return await self._write_plain(moves, wire)
         moves = _in_order(moves)
@@ -140,6 +144,7 @@ class AcknowledgementPart:
             "results": storable_array([move.result for move in moves]),
             "warnings": storable_array([_texts(move.warnings) for move in moves]),
             "kept": self._kept_as(moves),
+            "gates": storable_array([move.claim.gates for move in moves]),
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
@@ -207,6 +212,7 @@ class AcknowledgementPart:
             "fingerprints": text_array([found.hash if found else None for found in prints]),
             "group_kinds": text_array([move.claim.kind if move.failure else None for move in moves]),
             "group_messages": storable_array([found.message if found else None for found in prints]),
+            "gates": storable_array([move.claim.gates for move in moves]),
             "priorities": text_array([None if move.priority is None else str(move.priority) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,

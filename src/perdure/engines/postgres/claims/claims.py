@@ -259,13 +259,13 @@ class ClaimPart:
 
 def _place(row: Row) -> Place:
     """The place in line of a claimed job."""
-    marks = row[26] or 0
-    return row[3], row[24], row[25], bool(marks & _FAIR), bool(marks & _CAME_BACK)
+    marks = row[27] or 0
+    return row[3], row[25], row[26], bool(marks & _FAIR), bool(marks & _CAME_BACK)
 
 
 def _has_returned_jobs(rows: Sequence[Row]) -> bool:
     """Whether the scanned queues have jobs that came back."""
-    return bool((rows[0][26] or 0) & _HAS_RETURNS)
+    return bool((rows[0][27] or 0) & _HAS_RETURNS)
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

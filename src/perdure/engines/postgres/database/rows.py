@@ -27,14 +27,14 @@ _claim: Final[Callable[..., Claim]] = Claim  # its fields come from a row, in or
 def claims_of(rows: Sequence[Row]) -> list[Claim]:
     """Claims from rows whose columns stand in the order of the struct, with the key in three columns."""
     return [
-        _claim(*row[:10], None, (), *row[14:24]) if row[10] is None and row[13] is None else _claim_of(row)
+        _claim(*row[:10], None, (), *row[14:25]) if row[10] is None and row[13] is None else _claim_of(row)
         for row in rows
     ]
 
 
 def _claim_of(row: Row) -> Claim:
     unique = None if row[10] is None else UniqueKey(row[10], states_of(row[11]), row[12])
-    return _claim(*row[:10], unique, tuple(row[13] or ()), *row[14:24])
+    return _claim(*row[:10], unique, tuple(row[13] or ()), *row[14:25])
 
 
 @lru_cache(maxsize=1_000)
@@ -46,7 +46,7 @@ def states_of(text: str) -> frozenset[JobState]:
 def orphan_of(row: Row) -> Orphan:
     """An orphan: a claim, then the worker's id, its name, and how long it has been silent."""
     [claim] = claims_of([row])
-    worker_id, name, silent_for = row[24:27]
+    worker_id, name, silent_for = row[25:28]
     return Orphan(claim, WorkerId(worker_id), name, max(silent_for, timedelta(0)))
 
 

@@ -176,6 +176,7 @@ class AcknowledgementPart:
         written = 0
         for place, placed in (
             ("succeed_plainly", moves.succeed_plainly),
+            ("succeed_past_gates", moves.succeed_past_gates),
             ("succeed", moves.succeed),
             ("end", moves.end),
             ("park", moves.park),
@@ -203,6 +204,7 @@ class Moves:
         self._now = now
         self._kept_kinds = kept_kinds
         self.succeed_plainly: dict[JobId, int] = {}
+        self.succeed_past_gates: dict[int, dict[JobId, str]] = {}  # by token: jobs of one claim share theirs
         self.succeed: _Rows = []
         self.end: _Rows = []
         self.park: _Rows = []
@@ -217,10 +219,13 @@ class Moves:
         """Note a job that is done."""
         claim = transition.claim
         kept_as = claim.kind if claim.kind in self._kept_kinds else None
-        if transition.result is None and not transition.warnings and kept_as is None:
+        if transition.result is not None or transition.warnings or kept_as is not None:
+            warnings = warnings_text(transition)
+            self.succeed.append((claim.job_id, claim.token, transition.result, warnings, kept_as, claim.gates))
+        elif claim.gates is None:
             self.succeed_plainly[claim.job_id] = claim.token
         else:
-            self.succeed.append((claim.job_id, claim.token, transition.result, warnings_text(transition), kept_as))
+            self.succeed_past_gates.setdefault(claim.token, {})[claim.job_id] = claim.gates
 
     def add(self, transition: Transition, move: Transition) -> None:
         """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
@@ -237,15 +242,18 @@ class Moves:
         is_unknown = transition.reason is Reason.UNKNOWN_KIND
         if is_unknown or claim.unknown_since is not None:
             self.unknown_kinds.append((claim.job_id, claim.token, is_unknown))
-        if transition.has_passed and (start := transition.passes) is not None:
-            self.passes.append((claim.job_id, claim.token, start))
+        passes = transition.passes if transition.has_passed else None
+        comes_back = transition.failure is None and move.to not in FINAL
+        if passes is not None or (claim.gates is not None and comes_back):
+            self.passes.append((claim.job_id, claim.token, passes, claim.gates if comes_back else None))
         if transition.priority is not None:
             self.priorities.append((claim.job_id, claim.token, transition.priority))
         next_at: int | None = None
         print_ = self._add_group(transition)
         if move.to in FINAL:
             kept_as = claim.kind if claim.kind in self._kept_kinds else None
-            self.end.append((*row, kept_as, print_ if move.to is JobState.DEAD else None))
+            gates = None if transition.failure else claim.gates
+            self.end.append((*row, kept_as, print_ if move.to is JobState.DEAD else None, gates))
         elif move.to is JobState.READY:
             next_at = self._now
             self.line_up.append(row)
@@ -267,6 +275,7 @@ class Moves:
                     next_at,
                     transition.limit,
                     print_,
+                    claim.gates,
                 )
             )
 

@@ -111,9 +111,9 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 
 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
-    """A claim from its columns, job_id first and due_at last."""
+    """A claim from its columns, job_id first and gates last."""
     job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, *rest = row
-    unknown, cursor, parent, is_parent, settings, ref, is_fresh, gates_passed, due_at = rest
+    unknown, cursor, parent, is_parent, settings, ref, is_fresh, gates_passed, due_at, gates = rest
     return Claim(
         job_id,
         token,
@@ -137,6 +137,7 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         settings,
         ref,
         maybe_moment(due_at),
+        gates,
     )
 
 

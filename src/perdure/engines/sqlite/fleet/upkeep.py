@@ -280,7 +280,7 @@ def _promoted(by_queue: dict[str, int], next_due: int | None, now: int) -> Promo
 
 
 def _orphan(row: list[Any], now: int) -> Orphan:
-    token, queue, claimed_at, worker_id, worker, beat_at = row[18:]
+    gates, token, queue, claimed_at, worker_id, worker, beat_at = row[18:]
     silent_for = timedelta(microseconds=max(now - (claimed_at if beat_at is None else beat_at), 0))
-    claim = claim_of([*row[:18], 0, None, None], token, queue, from_micros(claimed_at))
+    claim = claim_of([*row[:18], 0, None, None, gates], token, queue, from_micros(claimed_at))
     return Orphan(claim, WorkerId(worker_id), worker or f"worker {worker_id}", silent_for)

@@ -106,7 +106,7 @@ CREATE TABLE perdure_attempt (
     error_type TEXT NOT NULL,
     message TEXT NOT NULL,
     traceback TEXT,
-    next_at INTEGER, attempt_limit INTEGER, fingerprint TEXT,
+    next_at INTEGER, attempt_limit INTEGER, fingerprint TEXT, gates TEXT,
     PRIMARY KEY (job_id, token)
 ) STRICT, WITHOUT ROWID;
 
@@ -270,7 +270,7 @@ CREATE TABLE perdure_finished (
     since INTEGER NOT NULL,
     result TEXT,
     warnings TEXT
-, cancelled_by TEXT, kept_as TEXT, fingerprint TEXT) STRICT, WITHOUT ROWID;
+, cancelled_by TEXT, kept_as TEXT, fingerprint TEXT, gates TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_finished_cancelled ON perdure_finished (job_id) WHERE state = 'cancelled';
 
@@ -363,7 +363,7 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
-, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, gates_passed TEXT, settings TEXT, ref TEXT, mark TEXT) STRICT, WITHOUT ROWID;
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, gates_passed TEXT, settings TEXT, ref TEXT, mark TEXT, gates TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_job_mark ON perdure_job (mark, id) WHERE mark IS NOT NULL;
 

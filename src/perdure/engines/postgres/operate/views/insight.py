@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.gate import Cost
+from perdure.domain.gate_record import GateRecord
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.states import JobState
@@ -21,6 +22,7 @@ from perdure.engines.postgres.operate.views.filters import Selection, places_wal
 from perdure.engines.postgres.operate.views.queue_states import AFTER_ALL, QueueStates, is_picked
 from perdure.engines.shared.batch_sizes import JOBS_LOOKED_UP_SINGLY, JOBS_PER_LOOK
 from perdure.engines.shared.operate.bounds import Bounds
+from perdure.policy.limits.gate_record import StoredRecord, records_of
 from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
 
 
@@ -141,6 +143,11 @@ class InsightPart:
     async def costs(self, job_id: JobId) -> list[Cost]:
         """What a job has spent from each budget."""
         return [Cost(*row) for row in await self._pool.rows(self._statements["costs"], {"id": job_id})]
+
+    async def gate_records(self, job_id: JobId) -> list[GateRecord]:
+        """The gates that the attempts of a job have met."""
+        rows = await self._pool.rows(self._statements["gate_records"], {"id": job_id})
+        return records_of(StoredRecord(*row) for row in rows)
 
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now."""

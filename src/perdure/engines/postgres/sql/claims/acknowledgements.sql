@@ -22,24 +22,24 @@ SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) 
 FROM (SELECT count(*) AS number FROM gone) c;
 
 -- name: acknowledge_done
--- As above, with results or warnings.
+-- As above, with results, warnings or records of gates.
 WITH gone AS (
     DELETE FROM {lease} l
-    USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[], %(kept)s::text[])
-          AS i (id, token, result, warnings, kept_as)
+    USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[], %(kept)s::text[],
+                 %(gates)s::text[]) AS i (id, token, result, warnings, kept_as, gates)
     WHERE l.job_id = i.id AND l.token = i.token
     RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at, i.result, i.warnings,
-              i.kept_as
+              i.kept_as, i.gates
 ), one AS MATERIALIZED (
     SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since,
-                            result, warnings, kept_as)
+                            result, warnings, kept_as, gates)
     SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN {REASON_DONE} ELSE {REASON_DONE_WITH_WARNINGS} END,
            g.claimed_at, coalesce(%(now)s::timestamptz, now()),
            CASE WHEN g.worker_id = one.id THEN one.name
                 ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
-           g.failures, g.crashes, g.since, g.result, g.warnings, g.kept_as
+           g.failures, g.crashes, g.since, g.result, g.warnings, g.kept_as, g.gates
     FROM gone g LEFT JOIN one ON true
 )
 SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) FROM gone) END, c.number
@@ -59,11 +59,11 @@ WITH input AS MATERIALIZED (
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
         %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[],
         %(kept)s::text[], %(priorities)s::smallint[], %(fingerprints)s::text[], %(group_kinds)s::text[],
-        %(group_messages)s::text[]
+        %(group_messages)s::text[], %(gates)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
                             awaits, stated_action, passes, attempt_limit, kept_as, new_priority, fingerprint,
-                            group_kind, group_message, number)
+                            group_kind, group_message, gates, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, coalesce(i.new_priority, l.priority) AS priority, l.worker_id, l.since, l.claimed_at,
@@ -91,7 +91,7 @@ WITH input AS MATERIALIZED (
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
            g.attempt_limit, g.kept_as, g.new_priority, g.fingerprint, g.group_kind, g.group_message,
-           coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
+           g.gates, coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
            m.now + CASE WHEN m.must_wait THEN {HELD_KEY_WAIT}
@@ -106,15 +106,18 @@ WITH input AS MATERIALIZED (
     UPDATE {job} j
     SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN least(coalesce(j.unknown_since, f.now), f.now)
                              WHEN NOT f.known_again THEN j.unknown_since END,
-        gates_passed = coalesce(f.passes, j.gates_passed), priority = coalesce(f.new_priority, j.priority)
+        gates_passed = coalesce(f.passes, j.gates_passed), priority = coalesce(f.new_priority, j.priority),
+        gates = CASE WHEN f.error_type IS NULL THEN coalesce(f.gates, j.gates) ELSE j.gates END
     FROM fate f
     WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL
-                           OR f.new_priority IS NOT NULL)
+                           OR f.new_priority IS NOT NULL
+                           OR f.gates IS NOT NULL AND f.error_type IS NULL
+                              AND f.state NOT IN ('succeeded', 'dead', 'cancelled'))
 ), tried AS (
     INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
-                           traceback, next_at, attempt_limit, fingerprint)
+                           traceback, next_at, attempt_limit, fingerprint, gates)
     SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at, attempt_limit,
-           fingerprint
+           fingerprint, gates
     FROM fate WHERE error_type IS NOT NULL
 ), grouped AS (
     INSERT INTO {failure_group} (fingerprint, kind, error_type, message, first_at, last_at)
@@ -141,10 +144,10 @@ WITH input AS MATERIALIZED (
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since, result, warnings, cancelled_by, kept_as, fingerprint)
+                            since, result, warnings, cancelled_by, kept_as, fingerprint, gates)
     SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings,
            CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, {ACTOR_HANDLER}) END, kept_as,
-           CASE WHEN state = 'dead' THEN fingerprint END
+           CASE WHEN state = 'dead' THEN fingerprint END, CASE WHEN error_type IS NULL THEN gates END
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
 ), noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)

@@ -128,7 +128,7 @@ AND has_sequence_privilege('{claim_token}', 'UPDATE');
 -- Jobs that were claimed for a worker by a statement with a lost answer.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz, j.gates
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;
@@ -139,7 +139,7 @@ SELECT job_id::text, token FROM {lease} WHERE worker_id = %(worker)s::bigint;
 -- name: claims_held
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz, j.gates
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.job_id = ANY (%(ids)s::uuid[]) AND l.worker_id = %(worker)s::bigint
 ORDER BY l.job_id;

@@ -15,7 +15,7 @@ gone AS (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.due_at,
+       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.due_at, j.gates,
        p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
            + CASE WHEN p.reason IS NULL OR p.reason = {REASON_REQUEUED} THEN 0 ELSE 2 END
@@ -26,6 +26,6 @@ SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, 
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed, settings, ref
+           parent_id, is_parent, gates_passed, settings, ref, gates
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;

@@ -109,7 +109,7 @@ WITH page AS MATERIALIZED (
 )
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, NULL, j.settings, j.ref, NULL::timestamptz, l.worker_id,
+       j.parent_id::text, j.is_parent, false, NULL, j.settings, j.ref, NULL::timestamptz, j.gates, l.worker_id,
        coalesce(w.name, 'worker ' || l.worker_id),
        coalesce(%(now)s::timestamptz, now()) - coalesce(w.beat_at, l.claimed_at)
 FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0) j

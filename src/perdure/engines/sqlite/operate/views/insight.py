@@ -9,18 +9,20 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from perdure.domain.gate import Cost
+from perdure.domain.gate_record import GateRecord
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.stored_words import read_word
 from perdure.engines.shared.batch_sizes import JOBS_LOOKED_UP_SINGLY, JOBS_PER_LOOK
-from perdure.engines.shared.database.instants import from_micros
+from perdure.engines.shared.database.instants import from_micros, maybe_moment
 from perdure.engines.shared.operate.bounds import Bounds
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import attempt_of, from_document, to_document, view_of
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.operate.views.filters import Selection, Selector
 from perdure.engines.sqlite.operate.views.queue_states import AFTER_ALL, QueueStates
+from perdure.policy.limits.gate_record import StoredRecord, records_of
 from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
 
 _LONG_LINE_JOBS: Final = 20_000
@@ -135,6 +137,15 @@ class InsightPart:
 
         def look(transaction: Transaction) -> list[Cost]:
             return [Cost(*row) for row in transaction.run(self._sql["costs"], {"job_id": job_id})]
+
+        return await self._database.read(look)
+
+    async def gate_records(self, job_id: JobId) -> list[GateRecord]:
+        """The gates that the attempts of a job have met."""
+
+        def look(transaction: Transaction) -> list[GateRecord]:
+            rows = transaction.run(self._sql["gate_records"], {"job_id": job_id})
+            return records_of(StoredRecord(text, maybe_moment(begun), is_over == 1) for text, begun, is_over in rows)
 
         return await self._database.read(look)
 

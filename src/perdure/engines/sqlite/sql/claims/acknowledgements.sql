@@ -8,29 +8,40 @@ SELECT
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.key AND lease.token = row.value;
 
+-- name: succeed_past_gates
+-- As above, with the records of their gates, by token and id: a value that is taken whole is not parsed again.
+INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, gates)
+SELECT
+    lease.job_id, lease.queue, 'succeeded', {REASON_DONE}, lease.claimed_at, :now,
+    (SELECT name FROM {worker} WHERE id = lease.worker_id), lease.failures, lease.crashes, lease.since, row.value
+FROM json_each(:rows) AS claimed
+CROSS JOIN json_each(claimed.value) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.key AND lease.token = CAST(claimed.key AS INTEGER);
+
 -- name: succeed
 INSERT INTO {finished} (
-    job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, result, warnings, kept_as
+    job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, result, warnings, kept_as,
+    gates
 )
 SELECT
     lease.job_id, lease.queue, 'succeeded',
     CASE WHEN row.value ->> 3 IS NULL THEN {REASON_DONE} ELSE {REASON_DONE_WITH_WARNINGS} END,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
-    lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3, row.value ->> 4
+    lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3, row.value ->> 4, row.value ->> 5
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: end
 INSERT INTO {finished} (
     job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by,
-    kept_as, fingerprint
+    kept_as, fingerprint, gates
 )
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
     row.value ->> 5, row.value ->> 6, lease.since,
     CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, {ACTOR_HANDLER}) END, row.value ->> 7,
-    row.value ->> 8
+    row.value ->> 8, row.value ->> 9
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
@@ -75,12 +86,12 @@ WHERE job.fair_key IS NOT NULL;
 -- name: record_attempts
 INSERT INTO {attempt} (
     job_id, token, number, reason, error_type, message, traceback, next_at, worker, started_at, finished_at,
-    attempt_limit, fingerprint
+    attempt_limit, fingerprint, gates
 )
 SELECT
     lease.job_id, lease.token, row.value ->> 2, row.value ->> 3, row.value ->> 4, row.value ->> 5, row.value ->> 6,
     row.value ->> 7, COALESCE((SELECT name FROM {worker} WHERE id = lease.worker_id), ''), lease.claimed_at, :now,
-    row.value ->> 8, row.value ->> 9
+    row.value ->> 8, row.value ->> 9, row.value ->> 10
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
@@ -129,10 +140,10 @@ FROM (
 WHERE {job}.id = held.job_id;
 
 -- name: note_passed
--- Which start of a job has passed its gates.
-UPDATE {job} SET gates_passed = held.start
+-- Which start of a job has passed its gates, and the record of those it has met.
+UPDATE {job} SET gates_passed = coalesce(held.start, gates_passed), gates = coalesce(held.gates, {job}.gates)
 FROM (
-    SELECT lease.job_id, row.value ->> 2 AS start
+    SELECT lease.job_id, row.value ->> 2 AS start, row.value ->> 3 AS gates
     FROM json_each(:rows) AS row
     CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 ) AS held

@@ -4,7 +4,7 @@ SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
         unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
-        settings, ref, is_fresh, gates_passed, due_at, priority, turn
+        settings, ref, is_fresh, gates_passed, due_at, gates, priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
@@ -12,7 +12,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at
+        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at, job.gates
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue
@@ -40,7 +40,7 @@ SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
         unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
-        settings, ref, is_fresh, gates_passed, due_at, priority, turn
+        settings, ref, is_fresh, gates_passed, due_at, gates, priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
@@ -48,7 +48,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at
+        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at, job.gates
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue AND ready.priority = :priority
@@ -77,7 +77,7 @@ SELECT
     CAST(json_group_array(json_array(
         lease.job_id, job.kind, job.args, lease.failures, lease.crashes, job.crash_limit, lease.since,
         job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta, job.unknown_since, job.cursor,
-        job.parent_id, job.is_parent, job.settings, job.ref, 0, job.gates_passed, NULL,
+        job.parent_id, job.is_parent, job.settings, job.ref, 0, job.gates_passed, NULL, job.gates,
         lease.token, lease.queue, lease.claimed_at
     )) AS BLOB)
 FROM json_each(:ids) AS row

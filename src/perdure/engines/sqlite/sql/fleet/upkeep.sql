@@ -124,13 +124,13 @@ SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
         unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
-        settings, ref, token, queue, claimed_at, worker_id, worker, beat_at
+        settings, ref, gates, token, queue, claimed_at, worker_id, worker, beat_at
     )) AS BLOB)
 FROM (
     SELECT
         lease.job_id, lease.token, job.kind, lease.queue, job.args, lease.failures, lease.crashes, job.crash_limit,
         lease.since, lease.claimed_at, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref, lease.worker_id, worker.name AS worker,
+        job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref, job.gates, lease.worker_id, worker.name AS worker,
         worker.beat_at
     FROM {lease} AS lease
     CROSS JOIN {job} AS job ON job.id = lease.job_id

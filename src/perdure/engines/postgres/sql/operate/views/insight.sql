@@ -12,6 +12,18 @@ FROM {spend} WHERE job_id = %(id)s::uuid
 AND (NOT is_estimate OR EXISTS (SELECT FROM {lease} WHERE job_id = %(id)s::uuid))
 GROUP BY name ORDER BY name;
 
+-- name: gate_records
+-- What the job carries to its next run, then the records of its attempts that are over.
+SELECT j.gates, coalesce(l.claimed_at, f.started_at, f.finished_at), false
+FROM {job} j
+LEFT JOIN {lease} l ON l.job_id = j.id
+LEFT JOIN {finished} f ON f.job_id = j.id
+WHERE j.id = %(id)s::uuid AND j.gates IS NOT NULL
+UNION ALL
+SELECT gates, started_at, true FROM {attempt} WHERE job_id = %(id)s::uuid AND gates IS NOT NULL
+UNION ALL
+SELECT gates, started_at, true FROM {finished} WHERE job_id = %(id)s::uuid AND gates IS NOT NULL;
+
 -- name: key_holder
 SELECT job_id::text FROM {unique_hold}
 WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))

@@ -99,6 +99,18 @@ WHERE job_id = :job_id AND (is_estimate = 0 OR EXISTS (SELECT 1 FROM {lease} WHE
 GROUP BY name
 ORDER BY name;
 
+-- name: gate_records
+-- What the job carries to its next run, then the records of its attempts that are over.
+SELECT gates, COALESCE(
+    (SELECT claimed_at FROM {lease} WHERE job_id = :job_id),
+    (SELECT COALESCE(started_at, finished_at) FROM {finished} WHERE job_id = :job_id)
+), 0
+FROM {job} WHERE id = :job_id AND gates IS NOT NULL
+UNION ALL
+SELECT gates, started_at, 1 FROM {attempt} WHERE job_id = :job_id AND gates IS NOT NULL
+UNION ALL
+SELECT gates, started_at, 1 FROM {finished} WHERE job_id = :job_id AND gates IS NOT NULL;
+
 -- name: key_holder
 SELECT job_id FROM {unique_hold} WHERE key = :key AND (expires_at IS NULL OR expires_at > :now);
 
