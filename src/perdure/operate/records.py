@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from perdure.domain.flows.flow import FamilyView, Progress, StepRecord
 from perdure.domain.gate import Cost
+from perdure.domain.gate_record import GateRecord
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.log_lines import LogLine
@@ -25,7 +26,7 @@ class JobDetail(Struct, frozen=True):
 
     `families` holds the status of its children; `steps` its steps, in the order in which they began; `progress` its
     last report; `lines` its newest log lines, oldest first; `costs` what it has spent from each budget in the last
-    month.
+    month; `gates` the gates that its attempts have met, oldest attempt first.
     """
 
     job: JobView
@@ -35,6 +36,7 @@ class JobDetail(Struct, frozen=True):
     progress: Progress | None = None
     lines: tuple[LogLine, ...] = ()
     costs: tuple[Cost, ...] = ()
+    gates: tuple[GateRecord, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON types: times as ISO 8601 text; stored documents of the job and its steps decoded."""

@@ -12,6 +12,7 @@ PAGES: Final = {
     "jobs-none": "/jobs?q=kind:nobody",
     "job": "/jobs/{job}",
     "job-log": "/jobs/{job}?tab=log",
+    "job-gates": "/jobs/{job}?tab=gates",
     "job-dead": "/jobs/{dead_job}?tab=attempts",
     "dead": "/dead",
     "job-waiting": "/jobs/{waiting_job}",

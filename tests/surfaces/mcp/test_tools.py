@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.support.builders.jobs import HOUR, a_job, employ, enqueue, job_in
+from tests.support.builders.gate_requests import past_gates
+from tests.support.builders.jobs import HOUR, a_job, apply, employ, enqueue, job_in, start
 from tests.support.builders.schedules import make
 from tests.surfaces.mcp.conftest import Agents, ask, refused
 
 from perdure import App, Retry
 from perdure.clock import ManualClock
 from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import succeeded
 from perdure.domain.operate.access import Scope
 from perdure.errors import StoreTimeout
 from perdure.operate.alerts.evaluation import Evaluation
@@ -66,6 +68,16 @@ async def test_jobs_are_found_and_explained(agents: Agents, store: Store) -> Non
         why = await ask(client, "why_not_running", job=later)
         assert why["why"]["until"] is not None
         assert (await ask(client, "explain_job", job=later))["why_not_running"] == why["why"]
+
+
+async def test_c11_the_gates_that_a_job_met_are_explained(agents: Agents, store: Store) -> None:
+    claim = past_gates(await start(store), await store.now(), INJECTION)
+    await apply(store, succeeded(claim, None, ()))
+    async with agents.client(Scope.READ) as client:
+        rate, budget = (await ask(client, "explain_job", job=claim.job_id))["gates"]
+    assert (rate["attempt"], rate["gate"], rate["key"]["untrusted_text"]) == (1, "rate", INJECTION)
+    assert (budget["estimate"], budget["held_since"]) == (0.3, None)
+    assert budget["passed_at"] is not None
 
 
 async def test_failures_are_grouped_and_explained(agents: Agents, store: Store) -> None:

@@ -35,7 +35,7 @@ class JobViews(DeskBase):
     """The part of the desk that shows jobs."""
 
     async def job(self, job_id: str, *, lines: int = LINES_KEPT) -> JobDetail:
-        """One job with its attempts, families, steps, progress, newest log lines and costs; raises NotFoundError.
+        """One job with its attempts, families, steps, progress, newest log lines, costs and gates; or NotFoundError.
 
         `job_id` is its id or its ref.
         """
@@ -47,9 +47,16 @@ class JobViews(DeskBase):
         steps = [shown_step(step) for step in (await self._store.steps([known])).get(known, [])]
         progress = await self._store.progress(known)
         logged = await self._store.lines(known, lines) if lines else ()
-        costs = await self._store.costs(known)
+        costs, gates = await self._store.costs(known), await self._store.gate_records(known)
         return JobDetail(
-            shown_job(job), tuple(attempts), tuple(families), tuple(steps), progress, tuple(logged), tuple(costs)
+            shown_job(job),
+            tuple(attempts),
+            tuple(families),
+            tuple(steps),
+            progress,
+            tuple(logged),
+            tuple(costs),
+            tuple(gates),
         )
 
     async def job_by_ref(self, ref: str) -> JobView:

@@ -7,13 +7,15 @@ import os
 from typing import Any
 
 import pytest
-from tests.support.builders.jobs import HOUR, a_job, enqueue, job_in, numbered_id, start, state_of
+from tests.support.builders.gate_requests import held_by_rate, past_gates
+from tests.support.builders.jobs import HOUR, a_job, apply, enqueue, job_in, numbered_id, start, state_of
 from tests.support.databases.behind import query
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
 from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.log_lines import NewLine
 from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import succeeded
 from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
@@ -523,3 +525,29 @@ def test_f4_a_word_that_is_not_clear_is_refused(cli: Cli, arrange: Arrange[Any])
     assert "words of apps are pending, sent" in odd
     mixed = cli("jobs", "list", "--state", "dead", "--state", "pending", "--json")
     assert "give the kind too" in mixed.error["error"]
+
+
+def test_c11_the_gates_that_a_job_met_are_shown(arrange: Arrange[JobId], cli: Cli) -> None:
+    async def passed(store: Store) -> JobId:
+        claim = past_gates(await start(store), await store.now(), "mail:\x1b[31m")
+        await apply(store, succeeded(claim, None, ()))
+        return claim.job_id
+
+    async def held(store: Store) -> JobId:
+        claim = await start(store)
+        await apply(store, held_by_rate(claim, await store.now(), HOUR))
+        return claim.job_id
+
+    done = arrange(passed)
+    shown = cli("jobs", "show", done).out
+    assert "#1  budget ai  passed with estimate 0.3 at 2" in shown
+    assert "#1  rate mail:" in shown
+    assert "\x1b[31m" not in shown
+    [record] = cli("jobs", "show", done, "--json").json["gates"]
+    assert [(visit["gate"], visit["key"], visit["estimate"]) for visit in record["visits"]] == [
+        ("rate", "mail:\x1b[31m", None),
+        ("budget", "ai", 0.3),
+    ]
+    waiting = cli("jobs", "show", arrange(held)).out
+    assert "#1  rate mail  held " in waiting
+    assert "not passed yet" in waiting

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from perdure.domain.flows.flow import FamilyView, StepRecord
+from perdure.domain.gate_record import GateRecord
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.operate.records import JobDetail, Why
 from perdure.surfaces.mcp.answers.base import Answer, Part
@@ -14,6 +16,7 @@ from perdure.surfaces.mcp.quoting import Quoted, Quoter, name, sentence
 _ATTEMPTS_SHOWN: Final = 5
 _STEPS_SHOWN: Final = 20
 _SHOWN_LINES: Final = 20
+_GATES_SHOWN: Final = 20
 _SHORT_TEXT_CHARACTERS: Final = 300
 _LONG_TEXT_CHARACTERS: Final = 4_000
 _TRACEBACK_TAIL_CHARACTERS: Final = 2_000  # the end of a traceback says where the error happened
@@ -79,6 +82,19 @@ class Step(Part):
     note: Quoted | None
 
 
+class GateMet(Part):
+    """A gate that an attempt of a job has met: how long it held the job, and when the attempt passed it."""
+
+    attempt: int
+    gate: str
+    key: Quoted
+    passed_at: datetime | None
+    estimate: float | None
+    held_since: datetime | None
+    held_until: datetime | None
+    held_seconds: float
+
+
 class WhyShort(Part):
     """Why a job does not run, and the remedy."""
 
@@ -89,7 +105,7 @@ class WhyShort(Part):
 
 
 class JobExplained(Answer):
-    """One job with its history: the last attempts, steps and log lines, and why it does not run now."""
+    """One job with its history: the last attempts, gates, steps and log lines, and why it does not run now."""
 
     job: JobLine
     priority: int
@@ -105,6 +121,7 @@ class JobExplained(Answer):
     attempts: list[AttemptMade]
     children: list[Children]
     steps: list[Step]
+    gates: list[GateMet]
     log: list[Quoted]
 
 
@@ -160,6 +177,7 @@ def job_explained(quoter: Quoter, detail: JobDetail, why: Why | None) -> JobExpl
         meta=quoter.maybe(job.meta),
         children=[_children(family) for family in detail.families[:_STEPS_SHOWN]],
         steps=[_step(quoter, step) for step in detail.steps[-_STEPS_SHOWN:]],
+        gates=_gates(quoter, detail.gates),
         log=[
             quoter.text(f"{line.at.isoformat()} {line.text}", _SHORT_TEXT_CHARACTERS)
             for line in detail.lines[-_SHOWN_LINES:]
@@ -185,6 +203,23 @@ def attempt_made(quoter: Quoter, attempt: Attempt) -> AttemptMade:
 
 def _children(family: FamilyView) -> Children:
     return Children(key=name(family.key), total=family.total, succeeded=family.succeeded, failed=family.failed)
+
+
+def _gates(quoter: Quoter, records: Sequence[GateRecord]) -> list[GateMet]:
+    met = [(record.attempt, visit) for record in records for visit in record.visits]
+    return [
+        GateMet(
+            attempt=attempt,
+            gate=name(visit.gate),
+            key=quoter.text(visit.key, _SHORT_TEXT_CHARACTERS),
+            passed_at=visit.passed_at,
+            estimate=visit.estimate,
+            held_since=visit.held_since,
+            held_until=visit.held_until,
+            held_seconds=visit.held_seconds,
+        )
+        for attempt, visit in met[-_GATES_SHOWN:]
+    ]
 
 
 def _step(quoter: Quoter, step: StepRecord) -> Step:

@@ -43,7 +43,7 @@ class JobTools:
             return self._ground.sized(FoundJobs(jobs=jobs, next=page.next, searched_to=page.searched_to))
 
     async def explain_job(self, ask: Ask, job: Job) -> JobExplained:
-        """Explain one job: state, arguments, failed attempts with tracebacks, steps, children, log, why it waits."""
+        """Explain one job: state, arguments, failed attempts with tracebacks, steps, children, gates, log, why."""
         async with self._ground.at_desk(ask, "explain_job") as desk:
             detail = await desk.job(job, lines=_LINES)
             why = None if detail.job.state in FINAL else await desk.why(detail.job.id)

@@ -9,7 +9,8 @@ from html import unescape
 import pytest
 from httpx import AsyncClient
 from tests.support.builders.families import claim_children, start_parent
-from tests.support.builders.jobs import apply, claim_some, employ, enqueue, start, state_of
+from tests.support.builders.gate_requests import held_by_rate, past_gates
+from tests.support.builders.jobs import HOUR, apply, claim_one, claim_some, employ, enqueue, start, state_of
 
 from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.jobs.ids import JobId
@@ -242,3 +243,24 @@ async def test_suggestions_are_words_that_could_come_next(pages: AsyncClient, st
     await dead_letters(store, 1)
     answer = await pages.get("/suggestions", params={"q": "state:de"})
     assert [each["text"] for each in answer.json()] == ["state:dead"]
+
+
+async def test_c11_the_gates_of_each_attempt_are_shown_with_holds_and_passes(pages: AsyncClient, store: Store) -> None:
+    claim = await start(store)
+    await apply(store, held_by_rate(claim, await store.now(), HOUR, "mail:<b>7</b>"))
+    held = (await pages.get(f"/jobs/{claim.job_id}", params={"tab": "gates"})).text
+    assert "not passed" in held
+    await Desk(store, "ada").run_now(claim.job_id)
+    again = await claim_one(store, await employ(store))
+    await apply(store, succeeded(past_gates(again, await store.now(), "mail:<b>7</b>"), None, ()))
+    page = (await pages.get(f"/jobs/{claim.job_id}", params={"tab": "gates"})).text
+    assert "mail:<b>7</b>" not in page
+    assert "mail:&lt;b&gt;7&lt;/b&gt;" in page
+    words = " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    assert re.search(r"rate mail:<b>7</b> held .+ to .+: 3 of 3 starts in 1 m passed \d", words)
+    assert "budget ai with estimate 0.3 passed" in words
+
+
+async def test_a_job_that_has_met_no_gates_says_so(pages: AsyncClient, store: Store) -> None:
+    page = await pages.get(f"/jobs/{await enqueue(store)}", params={"tab": "gates"})
+    assert "No gates." in page.text

@@ -143,7 +143,7 @@ async def count_jobs(call: Call[CountQuery, None]) -> Counts:
 
 
 async def show_job(call: Call[LinesQuery, None]) -> JobDetail:
-    """Show a job with its attempts, children, steps, progress, log lines and costs.
+    """Show a job with its attempts, children, steps, progress, log lines, costs and gates.
 
     `id` is the job's id or ref. The ETag changes with everything that a command could depend on: send it as If-Match.
     """

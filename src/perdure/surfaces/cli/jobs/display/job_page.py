@@ -11,6 +11,7 @@ from rich.text import Text
 
 from perdure.domain.flows.flow import FamilyView, OnEnd, Progress, StepKind, StepRecord, StepState
 from perdure.domain.gate import Cost
+from perdure.domain.gate_record import GateRecord, GateVisit
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.log_lines import LogLine
 from perdure.operate.records import JobDetail
@@ -49,6 +50,8 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
         out.print(section("Children", Group(*(_family(family) for family in detail.families))))
     if detail.attempts:
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=traceback)))
+    if detail.gates:
+        out.print(section("Gates", Group(*_gates(detail.gates, now))))
     if detail.lines:
         out.print(section("Log", Group(*(_line(line) for line in detail.lines))))
 
@@ -64,6 +67,25 @@ def _costs(costs: Sequence[Cost]) -> Iterator[tuple[str, Text]]:
     for cost in costs:
         estimated = "" if cost.estimated is None else f", and an estimate of {cost.estimated:g}"
         yield "cost", Text(f"{cost.spent:g} of {one_line(cost.budget)}{estimated}")
+
+
+def _gates(records: Sequence[GateRecord], now: datetime) -> Iterator[Text]:
+    """The gates that each attempt has met, in words."""
+    for record in records:
+        for visit in record.visits:
+            estimate = f" with estimate {visit.estimate:g}" if visit.estimate else ""
+            passed = "not passed yet" if visit.passed_at is None else f"passed{estimate} at {absolute(visit.passed_at)}"
+            times = f", the last of {visit.passes} times" if visit.passes > 1 else ""
+            held = "" if visit.held_since is None else _held(visit, visit.held_since, now)
+            name = f"{visit.gate} {one_line(visit.key)}"
+            yield Text.assemble(
+                (f"#{record.attempt}  ", "dim"), (one_line(name), "bold"), f"  {held}{passed}{times}", overflow="fold"
+            )
+
+
+def _held(visit: GateVisit, since: datetime, now: datetime) -> str:
+    until = "" if visit.held_until is None else f" to {absolute(visit.held_until)}"
+    return f"held {took(visit.held_for(now))} ({'since ' if visit.is_held else ''}{absolute(since)}{until}), "
 
 
 def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:

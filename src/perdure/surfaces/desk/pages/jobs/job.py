@@ -30,7 +30,7 @@ from perdure.surfaces.desk.view.states import colour
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("jobs")
-_TABS: Final = ("steps", "attempts", "data", "children", "log", "audit")
+_TABS: Final = ("steps", "attempts", "data", "children", "gates", "log", "audit")
 CHILDREN_DRAWN: Final = 24
 _CELLS_DRAWN: Final = 1_000
 _AUDIT_ENTRIES_SHOWN: Final = 50
