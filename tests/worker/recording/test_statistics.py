@@ -90,6 +90,24 @@ def test_waits_and_runs_are_sorted_into_buckets(clock: ManualClock) -> None:
     assert counts.take() == ()
 
 
+def test_kinds_and_queues_that_take_turns_are_counted_apart(clock: ManualClock) -> None:
+    """Also across flushes and minutes: the counts of the last success are kept at hand only until then."""
+    counts = AttemptCounts(clock)
+    turns = [("send", "mail"), ("send", "mail"), ("read", "mail"), ("send", "other"), ("send", "mail")]
+    for ended in (1.0, 61.0):
+        for kind, queue in turns:
+            counts.succeeded(a_claim(clock, kind=kind, queue=queue), ended - 1, ended)
+        clock.move(MINUTE)
+    expected = {("mail", "send"): 3, ("mail", "read"): 1, ("other", "send"): 1}
+    taken = counts.take()
+    for minute in (NOON, NOON + MINUTE):
+        assert {(one.queue, one.kind): one.jobs for one in taken if one.minute == minute} == expected
+    for jobs in (1, 2):
+        for _ in range(jobs):
+            counts.succeeded(a_claim(clock), 61.0, 62.0)
+        assert [count.jobs for count in counts.take()] == [jobs]
+
+
 def test_a_parked_attempt_has_waited_but_has_no_run_time(clock: ManualClock) -> None:
     counts = AttemptCounts(clock)
     counts.ended(transition.waiting(a_claim(clock), Reason.SNOOZED, SECOND), 0.0, 5.0)

@@ -11,23 +11,21 @@ are dropped, and reported. A process that dies loses its counts since the last f
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import uuid4
-
-from msgspec import Struct, field
 
 from perdure.clock import Clock
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
-from perdure.domain.operate.statistics import BOUNDS, BUCKETS, OTHER, Ending
+from perdure.domain.operate.statistics import OTHER, Ending
 from perdure.events import Emitter, StatisticsDropped
 from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.operate.statistics import MINUTE, Counted, Flush, StatisticStore
-from perdure.worker.recording.totals import AttemptTotals, Pair, PairTotal
+from perdure.worker.recording.cell import Cell
+from perdure.worker.recording.totals import AttemptTotals, Pair
 
 PAIRS_LIMIT: Final = 1_000
 """The most pairs of queue and kind that a worker counts separately; further ones count as the kind `other`."""
@@ -38,7 +36,7 @@ _TIMES_BEFORE_FOLDING: Final = 4_096  # times kept as a list before they go into
 Ended = tuple[Transition, float | None, float]
 """How an attempt ended, and when it began and ended by the monotonic clock; None: a claim that was not started."""
 
-_Cells = dict[Ending, dict[Pair, "_Cell"]]
+_Cells = dict[Ending, dict[Pair, Cell]]
 
 _SUCCEEDED: Final = JobState.SUCCEEDED  # members of an enum are slow to look up, and each attempt needs this one
 _BY_STATE: Final = {
@@ -59,29 +57,6 @@ def ending_of(move: Transition) -> Ending | None:
     return _BY_STATE.get(move.to) or _BY_REASON.get(move.reason, Ending.HELD)
 
 
-class _Cell(Struct):
-    """The counts of one queue, kind and ending in one minute. Times are added to the histograms later.
-
-    `jobs` counts those that are sorted in, and those without a run time.
-    """
-
-    jobs: int = 0
-    waited: float = 0.0
-    ran: float = 0.0
-    waits: list[int] = field(default_factory=lambda: [0] * BUCKETS)
-    runs: list[int] = field(default_factory=lambda: [0] * BUCKETS)
-    new_waits: list[timedelta] = []
-    new_runs: list[float] = []
-
-    def fold(self) -> None:
-        """Add new times to the histograms."""
-        waits, runs = [wait.total_seconds() for wait in self.new_waits], self.new_runs
-        self.jobs += len(runs)
-        self.waited += _sort_in(waits, self.waits)
-        self.ran += _sort_in(runs, self.runs)
-        self.new_waits, self.new_runs = [], []
-
-
 class AttemptCounts:
     """The counts that are not written yet. Only the worker's event loop uses them."""
 
@@ -92,6 +67,10 @@ class AttemptCounts:
         self._pairs: set[Pair] = set()
         self._cells = _no_cells()
         self._succeeded = self._cells[Ending.SUCCEEDED]
+        self._kind: str | None = None  # of the last success, whose cell is kept at hand: the next is likely alike
+        self._queue: str | None = None
+        self._cell_of_last = Cell()
+        self._waits, self._runs = self._cell_of_last.new_waits, self._cell_of_last.new_runs
         self._minute: datetime | None = None
         self._minute_ends = float("-inf")
         self._past: dict[datetime, _Cells] = {}
@@ -102,17 +81,16 @@ class AttemptCounts:
         """Count a success: the fast path, because nearly all attempts succeed."""
         if ended >= self._minute_ends:
             self._begin_minute(claim.claimed_at + timedelta(seconds=ended - started), ended)
-        cell = self._succeeded.get((claim.queue, claim.kind))
-        if cell is None:
-            cell = self._cell(claim, Ending.SUCCEEDED)
+        if claim.kind != self._kind or claim.queue != self._queue:
+            self._keep_at_hand(claim)
         if claim.is_fresh:
-            cell.new_waits.append(claim.claimed_at - claim.since)
+            self._waits.append(claim.claimed_at - claim.since)
         elif claim.due_at is not None:
-            cell.new_waits.append(claim.claimed_at - claim.due_at)
-        runs = cell.new_runs
+            self._waits.append(claim.claimed_at - claim.due_at)
+        runs = self._runs
         runs.append(ended - started)
         if len(runs) >= _TIMES_BEFORE_FOLDING:
-            cell.fold()
+            self._cell_of_last.fold()
 
     def ended(self, move: Transition, started: float, ended: float) -> None:
         """Count an attempt that ran from `started` to `ended`, by the monotonic clock, and how it ended."""
@@ -180,12 +158,17 @@ class AttemptCounts:
         self.dropped += dropped
         return dropped
 
-    def _cell(self, claim: Claim, ending: Ending) -> _Cell:
+    def _keep_at_hand(self, claim: Claim) -> None:
+        cell = self._succeeded.get((claim.queue, claim.kind)) or self._cell(claim, Ending.SUCCEEDED)
+        self._queue, self._kind, self._cell_of_last = claim.queue, claim.kind, cell
+        self._waits, self._runs = cell.new_waits, cell.new_runs
+
+    def _cell(self, claim: Claim, ending: Ending) -> Cell:
         """The cell of a claim, or the cell `other` if there are too many cells."""
         pair = self._pair(claim)
         cells = self._cells[ending]
         if pair not in cells:
-            cells[pair] = _Cell()
+            cells[pair] = Cell()
         return cells[pair]
 
     def _pair(self, claim: Claim) -> Pair:
@@ -208,12 +191,13 @@ class AttemptCounts:
             return
         cells, self._cells = self._cells, _no_cells()
         self._succeeded = self._cells[Ending.SUCCEEDED]
+        self._queue = self._kind = None
         kept = self._past.setdefault(self._minute, _no_cells())
         for ending, found in cells.items():
             for pair, cell in found.items():
                 cell.fold()
-                _add(kept[ending].setdefault(pair, _Cell()), cell)
-                _add_times(self._totals.add(pair, ending, cell.jobs), cell)
+                kept[ending].setdefault(pair, Cell()).add(cell)
+                cell.add_times_to(self._totals.add(pair, ending, cell.jobs))
 
 
 class StatisticsWriter(Loop[int]):
@@ -252,36 +236,6 @@ class StatisticsWriter(Loop[int]):
         return self._under_way
 
 
-def _sort_in(times: list[float], histogram: list[int]) -> float:
-    """Add times to a histogram; their sum."""
-    if not times:
-        return 0.0
-    times.sort()
-    before = 0
-    for bucket, bound in enumerate(BOUNDS):
-        below = bisect_left(times, bound, before)
-        histogram[bucket] += below - before
-        before = below
-    histogram[-1] += len(times) - before
-    return sum(times)
-
-
-def _add(kept: _Cell, more: _Cell) -> None:
-    kept.jobs += more.jobs
-    _add_times(kept, more)
-
-
-def _add_times(kept: _Cell | PairTotal, more: _Cell) -> None:
-    kept.waited += more.waited
-    kept.ran += more.ran
-    kept.waits = _added(kept.waits, more.waits)
-    kept.runs = _added(kept.runs, more.runs)
-
-
-def _added(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    return [left + right for left, right in zip(one, other, strict=True)]
-
-
 def _no_cells() -> _Cells:
     return {ending: {} for ending in Ending}
 
@@ -290,7 +244,7 @@ def _size(cells: _Cells) -> int:
     return sum(map(len, cells.values()))
 
 
-def _counted(minute: datetime, pair: Pair, ending: Ending, cell: _Cell) -> Counted:
+def _counted(minute: datetime, pair: Pair, ending: Ending, cell: Cell) -> Counted:
     queue, kind = pair
     return Counted(
         minute=minute,
