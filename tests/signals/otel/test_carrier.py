@@ -13,6 +13,7 @@ from tests.signals.otel.conftest import AtWork, Traces
 from perdure import App
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import NewJob
+from perdure.signals.otel import carrier
 from perdure.signals.otel.carrier import Stamp, is_sampled, read
 
 TRACE, SPAN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
@@ -50,6 +51,29 @@ def test_what_is_written_is_read_back(sampled: bool, meta: str | None, state: li
     assert found.trace_state == TraceState(state)
     assert is_sampled(stamped) is sampled
     assert msgspec.json.decode(stamped).get("tenant") == (None if meta is None else "acme")
+
+
+@pytest.mark.parametrize("flags", ["00", "01", "02", "03", "ff"])
+def test_the_flag_is_read_from_a_traceparent_alone_without_decoding_it(
+    flags: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every attempt asks for it. Only bit 0 says that it was sampled."""
+    monkeypatch.setattr(carrier, "read", lambda _meta: pytest.fail("it was decoded"))
+    meta = msgspec.json.encode({"traceparent": GOOD[:-2] + flags}).decode()
+    assert is_sampled(meta) is bool(int(flags, 16) & 1)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","a":"-00"}',
+        '{"a":"0af7651916cd43dd8448eb211c80319c","traceparent":"00-0af7651916-00"}',
+        '{"nothing":"0af7651916cd43dd8448eb211c80319cb7ad6b716920333100000000-00"}',
+    ],
+)
+def test_metadata_that_only_looks_like_a_traceparent_alone_is_decoded(meta: str) -> None:
+    context = read(meta)
+    assert is_sampled(meta) is (None if context is None else context.trace_flags.sampled)
 
 
 def test_metadata_that_has_a_traceparent_keeps_it() -> None:

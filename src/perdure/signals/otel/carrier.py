@@ -24,9 +24,10 @@ _SPAN_KEY: Final = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, EMPTY
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _HEAD: Final = '{"traceparent":"00-'
 _META_CHARACTERS: Final = 73  # of metadata that is a traceparent of version 00 and nothing else
-_FLAGS_CHARACTERS: Final = 70
 _START, _STOP = 16, 71
-_FLAGS: Final = {digit: bool(int(digit, 16) & 1) for digit in "0123456789abcdef"}
+_AT_HEAD: Final = slice(len(_HEAD))
+_AT_FLAGS: Final = slice(69, None)  # so that only metadata of that length ends with one of these
+_FLAGS: Final = {f'{flags:02x}"}}': bool(flags & 1) for flags in range(256)}
 _HEADER_LIMIT_CHARACTERS: Final = 512
 
 
@@ -36,8 +37,8 @@ def is_sampled(meta: str) -> bool | None:
     Every attempt calls this. So metadata with a traceparent alone, the usual case, is not decoded; its ids are checked
     when a span needs them.
     """
-    if len(meta) == _META_CHARACTERS and meta.startswith(_HEAD) and meta[_FLAGS_CHARACTERS] in _FLAGS:
-        return _FLAGS[meta[_FLAGS_CHARACTERS]]
+    if meta[_AT_HEAD] == _HEAD and (sampled := _FLAGS.get(meta[_AT_FLAGS])) is not None:
+        return sampled
     context = read(meta)
     return None if context is None else context.trace_flags.sampled
 

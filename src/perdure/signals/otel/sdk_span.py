@@ -7,14 +7,14 @@ The SDK's own processors, exporters, samplers, id generators and limits see an o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import time_ns
 from typing import Any, Final
 
 from msgspec import Struct
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, SpanProcessor
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
@@ -35,12 +35,14 @@ _FILLED: Final = frozenset(
 _FLAGS: Final = TraceFlags(TraceFlags.SAMPLED)
 _STATE: Final = SpanContext(1, 1, is_remote=False).trace_state
 _IS_KNOWN: Final = tuple(SpanContext(1, 2, False, _FLAGS)) == (1, 2, False, _FLAGS, _STATE, True)
+_made: Final = tuple.__new__
 
 
 class Home(Struct, frozen=True, eq=False):
-    """What all attempt spans of one tracer share."""
+    """What all attempt spans of one tracer share; `on_error` gets what its processors raise in `on_end`."""
 
-    processor: SpanProcessor
+    on_end: Callable[[ReadableSpan], None]
+    on_error: Callable[[Exception], None]
     resource: Resource
     scope: InstrumentationScope
     limits: SpanLimits
@@ -52,6 +54,7 @@ class AttemptSpan(ReadableSpan, Span):
     """The span of one attempt. It ends with the attempt; `end` by other code is ignored."""
 
     context: SpanContext = None  # type: ignore[assignment] # a field here, which processors read faster than a property
+    _parent: SpanContext | None = None
     _end_time: int | None = None
     _move: Transition | None = None
     _said: _Said | None = None
@@ -60,19 +63,24 @@ class AttemptSpan(ReadableSpan, Span):
         """Does not call the base class: `__getattr__` makes a field that is not set here when it is read."""
         self._home = home
         self._claim = claim
-        state = _STATE if parent is None else parent.trace_state
+        state = _STATE
+        if parent is not None:
+            self._parent, state = parent, parent.trace_state
         if _IS_KNOWN:
-            self.context = tuple.__new__(SpanContext, (trace_id, span_id, False, _FLAGS, state, True))
+            self.context = _made(SpanContext, (trace_id, span_id, False, _FLAGS, state, True))
         else:
             self.context = SpanContext(trace_id, span_id, is_remote=False, trace_flags=_FLAGS, trace_state=state)
-        self._parent = parent
         self._start_time = time_ns()
 
     def finish(self, move: Transition | None) -> None:
         """End the span with the attempt, and hand it to the processors."""
         self._move = move
         self._end_time = time_ns()
-        self._home.processor.on_end(self)
+        home = self._home
+        try:
+            home.on_end(self)
+        except Exception as error:  # noqa: BLE001 - the program's processors
+            home.on_error(error)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _FILLED:

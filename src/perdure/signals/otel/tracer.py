@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Final
@@ -16,7 +16,7 @@ from perdure.domain.jobs.transition import Transition
 from perdure.flows.park import Park
 from perdure.hooks.tracing import CallKind
 from perdure.signals.otel import carrier, descriptions, names
-from perdure.signals.otel.attempts import AttemptSpans, attempt_spans
+from perdure.signals.otel.attempts import attempt_spans
 from perdure.signals.otel.carrier import within
 from perdure.signals.otel.enqueuing import TracedEnqueue
 from perdure.signals.otel.failures import Failures
@@ -32,27 +32,15 @@ class OtelTracer:
         self._links = links
         self._messaging = messaging
         self._tracer: Tracer | None = None
-        self._spans: AttemptSpans | None = None
         self._failures = Failures()
+        self.started: Callable[[Claim], Span | None] = self._first_started
+        """An attempt starts; its span, if it is sampled."""
+        self.ended: Callable[[Any, Transition | None], None] = _not_ended
+        """A followed attempt has ended with this move; None: it had lost its claim."""
 
     def enqueuing(self) -> TracedEnqueue:
         """Around an enqueue of one or more jobs, in the caller's context."""
         return TracedEnqueue(self._found(), self._failures, messaging=self._messaging)
-
-    def started(self, claim: Claim) -> Span | None:
-        """An attempt starts; its span, if it is sampled."""
-        try:  # as every attempt comes here: it costs less than a block
-            spans = self._spans or self._found_spans()
-            return None if spans is None else spans.start(claim)
-        except Exception as error:  # noqa: BLE001 - the program's sampler or processors
-            self._failures.tell(error)
-            return None
-
-    def ended(self, mark: Span, move: Transition | None) -> None:
-        """A followed attempt has ended with this move; None: it had lost its claim."""
-        if self._spans is not None:
-            with self._failures:
-                self._spans.finish(mark, move)
 
     def enter(self, mark: Span | None) -> Any:
         """Let the code that follows in this thread or task belong to the attempt; a token for `leave`."""
@@ -135,11 +123,15 @@ class OtelTracer:
             self._tracer = tracer
         return tracer
 
-    def _found_spans(self) -> AttemptSpans | None:
-        tracer = self._found()
-        if self._tracer is not None:
-            self._spans = attempt_spans(tracer, links=self._links, messaging=self._messaging)
-        return self._spans
+    def _first_started(self, claim: Claim) -> Span | None:
+        """As `started`. As soon as there is a provider, its spans take over: every attempt comes here."""
+        with self._failures:
+            tracer = self._found()
+            if self._tracer is not None:
+                spans = attempt_spans(tracer, self._failures, links=self._links, messaging=self._messaging)
+                self.started, self.ended = spans.start, spans.finish
+                return spans.start(claim)
+        return None
 
 
 class TracedCall:
@@ -159,6 +151,10 @@ class TracedCall:
         """The call has no answer yet, or gave a verdict about the whole job."""
         if self._span is not None:
             self._span.set_attribute(names.CALL_PENDING, True)
+
+
+def _not_ended(_span: Any, _move: Transition | None) -> None:
+    """No attempt is followed yet."""
 
 
 _UNTRACED: Final = nullcontext(TracedCall(None))

@@ -69,10 +69,10 @@ class AttemptEnds:
             self.finished += 1
         self._acknowledger.add(transition, running.started, ended)
         self._on_end(running.claim, outcome)
-        if running.mark is not None:
-            self._emit_traced(running, transition)
-        else:
+        if self._emitter.follows_attempts or transition.failure is not None:
             self._emit_end(running, transition)
+        if running.mark is not None:
+            self._trace_end(running, transition)
 
     def record_unknown(self, claim: Claim) -> None:
         """Record a claim of a kind that is not known here."""
@@ -108,21 +108,15 @@ class AttemptEnds:
         self._trace_end(running, finish(running.claim, NOTHING))
 
     def _emit_end(self, running: Running, move: Transition) -> None:
+        """Emit the events of the end. What listeners log about an attempt that is traced belongs to it."""
+        tracer = None if running.mark is None else self._hooks.tracer
+        token = None if tracer is None else tracer.enter(running.mark)
         if self._emitter.follows_attempts:
             self._follow(running, move)
         if move.failure is not None:
             self._emit_failure(running, move)
-
-    def _emit_traced(self, running: Running, move: Transition) -> None:
-        """Emit the events of an attempt that is traced: what listeners log belongs to it."""
-        tracer = self._hooks.tracer
-        if tracer is None or not (self._emitter.follows_attempts or move.failure is not None):
-            self._trace_end(running, move)
-            return
-        token = tracer.enter(running.mark)
-        self._emit_end(running, move)
-        tracer.leave(token)
-        self._trace_end(running, move)
+        if tracer is not None:
+            tracer.leave(token)
 
     def _trace_end(self, running: Running, move: Transition | None) -> None:
         mark, running.mark = running.mark, None

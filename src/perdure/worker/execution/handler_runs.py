@@ -76,8 +76,8 @@ class HandlerRuns:
             claim, running.flag, self._services, started=running.started, triage=kind.triage
         )
         CURRENT.set(context)
-        if running.mark is not None:
-            self._enter_trace(running.mark)
+        if (mark := running.mark) is not None and (tracer := self._hooks.tracer) is not None:
+            tracer.enter(mark)  # for the rest of this task
         pressed: KeyboardInterrupt | None = None
         outcome: Outcome | None
         try:
@@ -153,11 +153,6 @@ class HandlerRuns:
             if tracer is not None:
                 tracer.leave(token)
         return outcome
-
-    def _enter_trace(self, mark: Any) -> None:
-        """Make the rest of this task part of a traced attempt."""
-        if self._hooks.tracer is not None:
-            self._hooks.tracer.enter(mark)
 
     def _run_on_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the worker's loop, and block the thread of a sync handler until it is done."""
