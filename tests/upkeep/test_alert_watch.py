@@ -1,4 +1,7 @@
-"""The watch of alerts costs nothing without rules, keeps what code declares, and of several processes one tells."""
+"""The watch of alerts costs nothing without rules and channels, and keeps what code declares.
+
+Of several processes one tells.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from tests.conftest import OpenStore
 from tests.support.builders.jobs import SECOND, apply, claim_one, employ, enqueue
 
 from perdure.clock import ManualClock
+from perdure.domain.alerts.alert import DeliveryState
+from perdure.domain.alerts.rule import ALERT_QUEUE
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import Reason
@@ -15,6 +20,7 @@ from perdure.events import AlertRaised, Emitter, Event
 from perdure.operate.alerts.addresses import make_channel
 from perdure.operate.alerts.declared import DeclaredAlerts
 from perdure.operate.alerts.rules import make_rule
+from perdure.operate.desk import Desk
 from perdure.storage.operate.alerts import CODE_KEPT, AlertFilter
 from perdure.storage.port import Store
 from perdure.upkeep.alert_watch import LEAD, AlertWatch
@@ -55,11 +61,29 @@ def test_an_alert_about_shares_and_waits_can_leave_within_five_seconds_of_its_ca
     assert WorkerSettings().statistics + AlertWatch.interval <= timedelta(seconds=4)
 
 
-async def test_without_rules_it_asks_for_no_lead_and_looks_seldom(store: Store, clock: ManualClock) -> None:
+async def test_without_rules_and_channels_it_asks_for_no_lead_and_looks_seldom(
+    store: Store, clock: ManualClock
+) -> None:
     watch = Watcher(store, clock, "first", DeclaredAlerts()).watch
     did = await watch.tick()
     assert (did, watch.next_wait(did)) == (None, 2 * SECOND)
     assert (await store.lead(LEAD, "another", timedelta(seconds=3))).is_ours
+
+
+async def test_a_test_of_a_channel_that_was_given_up_is_shown_as_failed_before_there_is_a_rule(
+    store: Store, clock: ManualClock
+) -> None:
+    declared = DeclaredAlerts()
+    declared.add_channel(make_channel("ops", MAIL))
+    await (watch := Watcher(store, clock, "one", declared).watch).tick()
+    test = await Desk(store, "ada").alerts.test("ops")
+    claim = await claim_one(store, await employ(store), queue=ALERT_QUEUE)
+    await apply(store, transition.died(claim, Reason.PERMANENT, Failure("DeliveryRefused", "no such mailbox")))
+    clock.move(SECOND)
+    did = await watch.tick()
+    assert watch.next_wait(did) == SECOND
+    [delivery] = (await Desk(store, "ada").alerts.notice(test.id)).deliveries
+    assert delivery.state is DeliveryState.FAILED
 
 
 async def test_alerts_of_the_last_rule_end_with_it(store: Store, clock: ManualClock) -> None:

@@ -1,8 +1,10 @@
 """Evaluates the rules of alerts. Every worker stands by; the leader does it.
 
-A process asks for the lead only while there are rules, so that alerts cost nothing without rules. Leadership
-only avoids work that is done twice: what is written is fenced by the version of the book of alerts. What the code of
-this worker's app declares is kept in the database, and declared again from time to time, so that it ends with the code.
+A process asks for the lead only while there are rules or channels, so that alerts cost nothing without them. Channels
+alone count: a test of a channel may be given up before the first rule is made, and must then be shown as failed.
+Leadership only avoids work that is done twice: what is written is fenced by the version of the book of alerts. What
+the code of this worker's app declares is kept in the database, and declared again from time to time, so that it ends
+with the code.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _IDLE_WAIT: Final = timedelta(seconds=2)
 
 
 class AlertWatch(Loop[Evaluated | None]):
-    """Looks every second while it leads, and every two seconds for rules while there are none.
+    """Looks every second while it leads, and every two seconds for rules and channels while there are none.
 
     Its constructor takes seven values, of which `holder`, `declared` and `budgets` are facts about the app.
     """
@@ -57,29 +59,29 @@ class AlertWatch(Loop[Evaluated | None]):
         self._on_stored = on_stored
         self._leadership = Leadership(store, LEAD, holder, emitter, clock, _LEASE)
         self._evaluation = Evaluation(store, clock)
-        self._had_rules: bool | None = None
+        self._had_work: bool | None = None
         self._declare_at = clock.monotonic()
         self._ask_at = self._declare_at
 
     async def tick(self) -> Evaluated | None:
-        """Evaluate once, if this process leads; None: it does not, or there are no rules."""
+        """Evaluate once, if this process leads; None: there are no rules and no channels."""
         await self._declare()
-        has_rules = bool(await self._store.alert_rules())
-        if self._had_rules is None:  # incidents that an earlier process has left are resolved, too
-            self._had_rules = bool(read_memory((await self._store.alert_book(timedelta(0))).memory).incidents)
-        if not has_rules and not self._had_rules:  # after the last rule is gone its alerts must end
+        has_work = bool(await self._store.alert_rules() or await self._store.alert_channels())
+        if self._had_work is None:  # incidents that an earlier process has left are resolved, too
+            self._had_work = bool(read_memory((await self._store.alert_book(timedelta(0))).memory).incidents)
+        if not has_work and not self._had_work:  # after the last rule is gone its alerts must end
             return None
         await self._ask()
         did = await self._evaluation.run() if self._leadership.is_leading else Evaluated(written=False)
-        if has_rules or did.written:
-            self._had_rules = has_rules
+        if has_work or did.written:
+            self._had_work = has_work
         for notice in did.notices:
             self.emitter.emit(AlertRaised(notice.title, notice.severity, notice.rule or "", notice.count))
             self._on_stored(ALERT_QUEUE, ALERT_KIND, len(notice.deliveries))
         return did
 
     def next_wait(self, did: Evaluated | None) -> timedelta:
-        """Seldom while there are no rules."""
+        """Seldom while there are no rules and no channels."""
         return _IDLE_WAIT if did is None else self.interval
 
     def use_outage(self, limits: OutageLimits) -> None:
