@@ -11,13 +11,14 @@ from rich.text import Text
 
 from perdure.domain.alerts.alert import Alert, DeliveryState, Notice
 from perdure.domain.alerts.channel import ChannelView
-from perdure.domain.alerts.rule import AlertRule, AlertSeverity, RuleView
+from perdure.domain.alerts.rule import AlertRule, AlertSeverity, RuleView, Source
 from perdure.domain.duration import format_duration
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import relative, rough
 
 _STYLE: Final = {AlertSeverity.CRITICAL: "bold red", AlertSeverity.WARNING: "yellow", AlertSeverity.INFO: "dim"}
 _DELIVERED: Final = {DeliveryState.SENT: "green", DeliveryState.PENDING: "yellow", DeliveryState.FAILED: "bold red"}
+_ORIGIN: Final = {Source.CODE: "code", Source.DESK: "run time"}
 
 
 def rule_table(found: Sequence[RuleView], alerts: Sequence[Alert], now: datetime) -> Table:
@@ -33,7 +34,7 @@ def rule_table(found: Sequence[RuleView], alerts: Sequence[Alert], now: datetime
             Text(rule.severity, style=_STYLE[rule.severity]),
             _state(view, now),
             Text(f"{opened:,}", style="bold red" if opened else "dim"),
-            Text(view.source, style="dim"),
+            Text(_ORIGIN[view.source], style="dim"),
         )
     return table
 
@@ -42,14 +43,13 @@ def channel_table(found: Sequence[ChannelView], now: datetime) -> Table:
     """Channels, and the outcomes of their deliveries."""
     table = columns("Name", "Address", "State", "Last sent", "Last error", "From", giving_way={"Address", "Last error"})
     for view in found:
-        state = Text("does not work", style="bold red") if view.is_broken else Text("fine", style="green")
         table.add_row(
             cell(view.name),
             cell(view.address),
-            state if view.sent_at or view.failed_at else Text("not used yet", style="dim"),
+            _health(view),
             Text("never" if view.sent_at is None else relative(view.sent_at, now)),
             cell(view.error or "", "dim"),
-            Text(view.source, style="dim"),
+            Text(_ORIGIN[view.source], style="dim"),
         )
     return table
 
@@ -88,6 +88,15 @@ def meaning(rule: AlertRule) -> str:
     if rule.within is not None:
         words.append(f"within {format_duration(rule.within)}")
     return " ".join(words)
+
+
+def _health(view: ChannelView) -> Text:
+    """Whether notices go through a channel; one that has failed since its last notice is never called fine."""
+    if view.is_broken:
+        return Text("does not work", style="bold red")
+    if view.failures:
+        return Text("failed last", style="yellow")
+    return Text("fine", style="green") if view.sent_at else Text("not used yet", style="dim")
 
 
 def _state(view: RuleView, now: datetime) -> Text:

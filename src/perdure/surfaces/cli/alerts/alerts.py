@@ -13,7 +13,7 @@ from perdure.domain.alerts.rule import AlertSeverity, Grouping, RuleView
 from perdure.operate.alerts.commands import AlertsSeen, NoticesSeen
 from perdure.operate.alerts.previews import AlertPreview
 from perdure.operate.alerts.rules import make_rule
-from perdure.operate.alerts.sealing import KEY_VARIABLE, new_key
+from perdure.operate.alerts.sealing import new_key
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.alerts import rule_options
@@ -239,8 +239,8 @@ def notices(limit: Limit = 50, before: Before = None, url: options.Url = None, a
 
 @alerts.command("key")
 def key() -> None:
-    """Print a new key for encrypted addresses."""
-    say(f"{KEY_VARIABLE}={new_key()}")
+    """Print a new key for encrypted addresses, for the variable PERDURE_ALERTS_KEY."""
+    say(new_key())
 
 
 def _report(action: str, view: RuleView, *, as_json: bool) -> None:
