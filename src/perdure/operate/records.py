@@ -50,14 +50,15 @@ _REMEDIES: Final = {
     "run_now": "perdure jobs run-now",
     "requeue": "perdure jobs requeue",
     "loud": "perdure quiet --off",
+    "emit": "perdure emit",
 }
 
 
 class Remedy(Struct, frozen=True):
     """The command that helps: what every surface offers as a button or key.
 
-    `action` is `resume` (of a pause), `close_breaker`, `run_now`, `requeue`, `answer` or `loud` (of workers); `target`
-    names the pause, breaker, job, question or worker.
+    `action` is `resume` (of a pause), `close_breaker`, `run_now`, `requeue`, `answer`, `emit` or `loud` (of workers);
+    `target` names the pause, breaker, job, question, event or worker.
     """
 
     action: str

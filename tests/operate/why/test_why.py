@@ -36,6 +36,8 @@ from perdure.domain.worker import Phase
 from perdure.errors import NotFoundError
 from perdure.operate.desk import Desk
 from perdure.operate.health.checkup import ASSUMED_LEASE
+from perdure.operate.records import Remedy
+from perdure.operate.wording import utc_text
 from perdure.storage.port import Store
 
 SECOND = timedelta(seconds=1)
@@ -112,6 +114,7 @@ async def test_b14_an_event_that_was_not_emitted(store: Store, desk: Desk, clock
     assert found.answer == "It waits for event 'paid 42', which was not emitted yet."
     assert found.until == clock.now() + HOUR
     assert "perdure emit 'paid 42'" in (found.what_to_do or "")
+    assert found.remedy == Remedy("emit", "paid 42", "Emit the event")
 
 
 async def test_b14_what_is_waited_for_at_the_same_time_is_reported(store: Store, desk: Desk) -> None:
@@ -152,7 +155,8 @@ async def test_b14_a_gate_is_reported_with_its_note(
     found = await desk.why(await hold(store, await start(store), reason, "mail: 5 in 1m"))
     assert found.answer[:4] in {"Its ", "As m", "It i"}
     assert "5 in 1m" in " ".join((found.answer, *found.facts))
-    assert found.until == clock.now() + HOUR
+    is_looked_at_again = reason in {Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED}
+    assert found.until == (None if is_looked_at_again else clock.now() + HOUR)
 
 
 async def test_b14_a_breaker_is_shown_as_it_stands_now(store: Store, desk: Desk, clock: ManualClock) -> None:
@@ -375,6 +379,15 @@ async def test_b14_earlier_failures_are_reported_with_any_reason(store: Store, d
 async def test_b14_the_advice_on_a_budget_names_it(store: Store, desk: Desk) -> None:
     job_id = await hold(store, await start(store), Reason.BUDGET_EXCEEDED, "ai calls: 1 of 1 spent in 1d")
     assert "`perdure spent 'ai calls'`" in ((await desk.why(job_id)).what_to_do or "")
+
+
+@pytest.mark.parametrize("reason", [Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED])
+async def test_b14_the_next_look_at_a_gate_is_not_the_end_of_the_wait(
+    reason: Reason, store: Store, desk: Desk, clock: ManualClock
+) -> None:
+    found = await desk.why(await hold(store, await start(store), reason, "ai: 9 of 5 spent in 1d"))
+    assert found.until is None
+    assert f"It is looked at again at {utc_text(clock.now() + HOUR)}." in found.facts
 
 
 async def test_every_state_and_reason_has_an_answer(store: Store, desk: Desk) -> None:

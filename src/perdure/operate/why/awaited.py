@@ -31,18 +31,19 @@ _FAILED: Final = (JobState.DEAD, JobState.CANCELLED)
 async def awaits_event(store: Store, job: JobView) -> Why:
     """A job that waits for an event, or for an answer, which is an event too."""
     event = (job.awaits or "").removeprefix(_EVENT)
-    name = approval_asked(job.id, event)
+    name, remedy = approval_asked(job.id, event), None
     if name is not None:
         key, answer = f"{APPROVAL}{name}", f"It waits for an answer to {name!r}."
         advice = f"perdure approve {job.id} {quote(name)}, with --deny to say no"
+        remedy = Remedy("answer", name, "Answer")
     elif await store.emitted(event) is not None:
         key, answer, advice = f"{_EVENT}{event}", f"Event {event!r} was emitted: it resumes in a moment.", "look again"
     else:
         key, answer = f"{_EVENT}{event}", f"It waits for event {event!r}, which was not emitted yet."
         advice = f"app.emit({event!r}, …), or perdure emit {quote(event)}"
+        remedy = Remedy("emit", event, "Emit the event")
     until, others = await _waits(store, job, lambda step: _is(step, key))
     gives_up = f"It gives up waiting at {utc_text(until)}." if until else "Its wait has no time limit."
-    remedy = None if name is None else Remedy("answer", name, "Answer")
     return Why(job=job, answer=answer, facts=(gives_up, *others), until=until, what_to_do=advice, remedy=remedy)
 
 

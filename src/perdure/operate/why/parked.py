@@ -36,6 +36,8 @@ _ADVICE: Final = {
     Reason.CONCURRENCY_REACHED: _HURRIED_BY_GATES,
     Reason.BUDGET_EXCEEDED: "it goes on by itself once enough time has passed; `perdure spent {name}` shows the sums",
 }
+_LOOKS_AGAIN: Final = frozenset({Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED})
+"""Holds whose next look is not the end of the wait: whether the gate lets the job through is decided then."""
 
 
 async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[Pause], is_alone: bool) -> Why:
@@ -96,8 +98,11 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
     advice = (_ADVICE.get(reason) if reason else None) or f"perdure jobs run-now {job.id} runs it without waiting"
     if reason is Reason.BUDGET_EXCEEDED:
         advice = advice.format(name=quote((note or "").partition(": ")[0] or "NAME"))
+    until = None if reason in _LOOKS_AGAIN else job.due_at
+    if until is None and job.due_at is not None:
+        facts.append(f"It is looked at again at {utc_text(job.due_at)}.")
     remedy = None if reason in _ADVICE else Remedy("run_now", job.id, "Run now")
-    return Why(job=job, answer=answer, facts=tuple(facts), until=job.due_at, what_to_do=advice, remedy=remedy)
+    return Why(job=job, answer=answer, facts=tuple(facts), until=until, what_to_do=advice, remedy=remedy)
 
 
 async def _breaker_open(store: Store, job: JobView) -> Why:

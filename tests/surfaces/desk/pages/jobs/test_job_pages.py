@@ -12,11 +12,11 @@ from tests.support.builders.families import claim_children, start_parent
 from tests.support.builders.gate_requests import held_by_rate, past_gates
 from tests.support.builders.jobs import HOUR, apply, claim_one, claim_some, employ, enqueue, start, state_of
 
-from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.flows.flow import Awaits, StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.domain.jobs.transition import died, succeeded
+from perdure.domain.jobs.transition import died, parked, succeeded
 from perdure.errors import StoreUnavailable
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -73,6 +73,15 @@ async def test_a_paused_job_says_why_and_its_button_resumes_the_queue(pages: Asy
     assert await desk.holds.pauses() == []
     [entry] = (await desk.audit(action="resume")).entries
     assert (entry.why, entry.actor) == ("the month is over", "ada")
+
+
+async def test_the_button_of_a_job_that_waits_for_an_event_leads_to_the_form_with_its_name(
+    pages: AsyncClient, store: Store
+) -> None:
+    claim = await start(store)
+    wait = parked(claim, Reason.AWAITING_EVENT, timedelta(hours=1), Awaits(event="paid 42"), None)
+    await apply(store, wait)
+    assert 'href="/emit?event=paid+42">Emit the event…</a>' in (await pages.get(f"/jobs/{claim.job_id}")).text
 
 
 async def test_a_remedy_that_no_longer_helps_does_nothing(pages: AsyncClient, store: Store) -> None:
