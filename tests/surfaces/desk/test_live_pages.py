@@ -15,6 +15,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import died
+from perdure.domain.schedule import Schedule
 from perdure.errors import StoreUnavailable
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -194,8 +195,10 @@ async def test_the_menu_is_whole_over_a_short_list_and_no_list_hides_its_last_co
     tab: Page, address: str, stored: Store
 ) -> None:
     job_id = await dead(stored, "a_kind_with_a_rather_long_name", args='{"text":"%s"}' % ("long " * 60))
-    [group] = (await Desk(stored, "ada").failure_groups()).groups
-    for width in (1040, 1200, 1280, 1360):
+    desk = Desk(stored, "ada")
+    [group] = (await desk.failure_groups()).groups
+    await desk.calendar.save(Schedule(name="every-night", kind="tidy", expression="0 2 * * *", tz="Europe/Berlin"))
+    for width in (800, 1040, 1200, 1280, 1360):
         await tab.set_viewport_size({"width": width, "height": 800})
         for path in (
             "/jobs?q=state%3Adead",
@@ -203,10 +206,14 @@ async def test_the_menu_is_whole_over_a_short_list_and_no_list_hides_its_last_co
             f"/dead/{group.fingerprint}",
             "/",
             f"/jobs/{job_id}?tab=attempts",
+            "/queues",
+            "/schedules",
+            "/audit",
         ):
             await tab.goto(address + path)
             hidden = await tab.evaluate(WIDER_THAN_ITS_PLACE)
             assert hidden == [], f"{path} at {width}"
+        assert await tab.evaluate("document.querySelector('td.changes').offsetWidth") > width / 4, f"/audit at {width}"
     await tab.goto(f"{address}/jobs?q=state%3Adead")
     await tab.locator("details.menu summary").click()
     last = tab.get_by_role("link", name="Delete all…")
