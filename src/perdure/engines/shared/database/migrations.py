@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -53,7 +54,13 @@ def load_migrations(package: str) -> list[Migration]:
             sql = file.read_text(encoding="utf-8")
             name = file.name.removesuffix(".sql")
             found.append(Migration(int(name[:4]), name, _release(name, sql), sql, _checksum(sql)))
-    return sorted(found, key=lambda migration: migration.number)
+    found.sort(key=lambda migration: migration.name)
+    for earlier, later in pairwise(found):
+        if earlier.number == later.number:
+            raise SchemaError(
+                f"migrations {earlier.name} and {later.name} have the same number: renumber the later one"
+            )
+    return found
 
 
 def pending(known: list[Migration], applied: Iterable[Applied]) -> list[Migration]:
