@@ -96,3 +96,15 @@ def test_units_change_exactly_at_their_edges() -> None:
     assert [share(part) for part in (0.001, 1.0)] == ["0.1 %", "100 %"]
     assert [size(count) for count in (999, 1_000, 1_000_000)] == ["999 B", "1 KB", "1 MB"]
     assert amount(1) == "1"
+
+
+def test_a_value_that_rounds_up_to_the_next_unit_is_shown_in_it() -> None:
+    assert [short_number(value) for value in (999_499, 999_999, 999_999_999, -999_999)] == [
+        "999 k",
+        "1 M",
+        "1 G",
+        "-1 M",
+    ]
+    assert [short_number(value) for value in (9.96, 0.996, 9_960_000)] == ["10", "1", "10 M"]
+    assert [short_span(seconds) for seconds in (0.9996, 9.96, 59.4, 59.9)] == ["1 s", "10 s", "59 s", "1 m"]
+    assert [size(count) for count in (999_499, 999_999, 5_000_000_000)] == ["999 KB", "1 MB", "5,000 MB"]

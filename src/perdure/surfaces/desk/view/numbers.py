@@ -9,9 +9,13 @@ from markupsafe import Markup
 
 NOTHING: Final = "\u2013"
 _EXACT_UP_TO: Final = 10_000
-_SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SCALES: Final = ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _TEN: Final = 10
 _HUNDRED: Final = 100
+_READS_AS_THOUSAND: Final = 999.5
+_READS_AS_TEN: Final = 9.95
+_READS_AS_MINUTE_SECONDS: Final = 59.5
+_READS_AS_SECOND_SECONDS: Final = 0.9995
 _MINUTE_SECONDS: Final = 60.0
 _HOUR_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
@@ -28,10 +32,8 @@ def short_number(value: float | None) -> str:
         return NOTHING
     if abs(value) < _EXACT_UP_TO:
         return f"{value:,}" if isinstance(value, int) else _digits(value)
-    for scale, letter in _SCALES:
-        if abs(value) >= scale:
-            return f"{_digits(value / scale)} {letter}"
-    return NOTHING
+    scale, letter = next((each for each in _SCALES if abs(value) / each[0] < _READS_AS_THOUSAND), _SCALES[-1])
+    return f"{_digits(value / scale)} {letter}"
 
 
 def number(value: float | None, *, capped: bool = False) -> Markup:
@@ -77,8 +79,9 @@ def short_span(span: timedelta | float | None) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 0:
         return f"-{short_span(-seconds)}"
-    if seconds < _MINUTE_SECONDS:
+    if seconds < _READS_AS_MINUTE_SECONDS:
         return _short_seconds(seconds)
+    seconds = max(seconds, _MINUTE_SECONDS)
     length, unit, smaller, name = next(units for units in _UNITS if seconds >= units[0])
     many, rest = int(seconds // length), int(seconds % length // smaller)
     return f"{many} {unit} {rest} {name}" if rest and many < _TEN else f"{many} {unit}"
@@ -87,7 +90,7 @@ def short_span(span: timedelta | float | None) -> str:
 def _short_seconds(seconds: float) -> str:
     if seconds < 0.001:  # noqa: PLR2004 - one millisecond
         return "< 1 ms" if seconds else "0 s"
-    return f"{seconds * 1_000:.0f} ms" if seconds < 1 else f"{_digits(seconds)} s"
+    return f"{seconds * 1_000:.0f} ms" if seconds < _READS_AS_SECOND_SECONDS else f"{_digits(seconds)} s"
 
 
 def span(value: timedelta | float | None) -> Markup:
@@ -100,15 +103,15 @@ def span(value: timedelta | float | None) -> Markup:
 
 def size(count: int) -> str:
     """A number of bytes: `412 B`, `16 KB`, `1.2 MB`."""
-    for scale, unit in ((1_000_000, "MB"), (1_000, "KB")):
-        if count >= scale:
-            return f"{_digits(count / scale)} {unit}"
-    return f"{count} B"
+    if count < 1_000:  # noqa: PLR2004 - one kilobyte
+        return f"{count} B"
+    kilobytes = count / 1_000
+    return f"{_digits(kilobytes)} KB" if kilobytes < _READS_AS_THOUSAND else f"{_digits(kilobytes / 1_000)} MB"
 
 
 def _digits(value: float) -> str:
     """Two significant digits for small numbers: 0.41, 1.2, 31."""
-    if abs(value) >= _TEN or value == int(value):
+    if abs(value) >= _READS_AS_TEN or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
 
