@@ -66,7 +66,8 @@ class KeptSessions:
             yield
 
     def _are_of(self, params: dict[str, Any]) -> bool:
-        return {name: params.get(name) for name in self._address} == self._address
+        """Whether they may serve a connection with these parameters; its own options would outlive every reset."""
+        return not params.get("options") and {name: params.get(name) for name in self._address} == self._address
 
     def _take(self) -> PGconn | None:
         """A session that the server has not ended meanwhile."""
@@ -99,4 +100,4 @@ class KeptSessions:
 def _params(session: PGconn) -> dict[str, Any]:
     if session.status != ConnStatus.OK:
         return {}
-    return {"host": session.host.decode(), "dbname": session.db.decode()}
+    return {"host": session.host.decode(), "dbname": session.db.decode(), "options": session.options.decode()}

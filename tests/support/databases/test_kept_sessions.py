@@ -69,3 +69,12 @@ def test_a_session_that_was_ended_is_not_used_again(postgres_database: PostgresD
         with psycopg.connect(address) as other:
             other.execute("SELECT pg_terminate_backend(%s)", [first])
         assert ask(address, SESSION) != first
+
+
+def test_sessions_with_options_of_their_own_are_neither_taken_from_others_nor_left_to_them(
+    postgres_database: PostgresDatabase,
+) -> None:
+    with postgres_database.lent() as address:
+        reading = f"{address}&options=-c%20default_transaction_read_only%3Don"
+        setting = "SELECT current_setting('default_transaction_read_only')"
+        assert [ask(url, setting) for url in (address, reading, address)] == ["off", "on", "off"]

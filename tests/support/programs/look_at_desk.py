@@ -36,7 +36,7 @@ READS = (
     "attention",
     "doctor",
 )
-WRITES = (f"jobs cancel {JOB}", "pause --queue mail", "resume --all", "jobs cancel --queue mail --yes")
+WRITES = (f"jobs cancel {JOB}", "pause --queue mail", f"jobs delete {JOB} --yes", "jobs cancel --queue mail --yes")
 
 
 async def look(url: str, token: str) -> dict[str, Any]:

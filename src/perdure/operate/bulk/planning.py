@@ -58,7 +58,7 @@ async def make_plan(store: Store, name: str, which: JobFilter, **said: Any) -> B
         capped=capped,
         able=jobs - (len(sample) - able),
         notes=tuple(notes),
-        token=sign(await _key(store), confirmed),
+        token=sign(await _key_for_dry_run(store), confirmed),
     )
 
 
@@ -90,12 +90,16 @@ async def count_of(store: Store, aim: JobFilter, limit: int | None) -> tuple[int
 
 
 async def _key(store: Store) -> str:
-    """The key that signs plans; where it cannot be stored, no plan can be started either, and any key does."""
-    otherwise = secrets.token_hex(_KEY_BYTES)
+    """The key that signs plans; raises StoreRefused if there is none yet and it cannot be stored."""
+    return await store.shared_key("bulk", secrets.token_hex(_KEY_BYTES))
+
+
+async def _key_for_dry_run(store: Store) -> str:
+    """The key that signs plans; any key does where it cannot be stored, since no plan can be started there."""
     try:
-        return await store.shared_key("bulk", otherwise)
+        return await _key(store)
     except StoreRefused:
-        return otherwise
+        return secrets.token_hex(_KEY_BYTES)
 
 
 async def _params(

@@ -92,8 +92,8 @@ class Backing:
     async def _ask(self, store: Store) -> None:
         """Ask whether the database takes writes, at most every few seconds."""
         if not self._is_told_to_read and self._clock.monotonic() >= self._ask_again_at:
-            self._ask_again_at = self._clock.monotonic() + _ASK_INTERVAL_SECONDS
             self._refuses = await limited(store, _OPEN_TIMEOUT).why_read_only()
+            self._ask_again_at = self._clock.monotonic() + _ASK_INTERVAL_SECONDS
 
     def _make(self) -> Store:
         if self.app is not None:
