@@ -30,7 +30,7 @@ RATE: Final = 60
 SECONDS: Final = 60
 PROMISED: Final = 50
 _PART_SECONDS: Final = 0.05
-_LONGEST: Final = 120.0
+_TIME_LIMIT_SECONDS: Final = 120.0
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ async def pipeline(url: str, rate: int, seconds: int) -> dict[str, float]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, *arguments, env=environment, stdout=asyncio.subprocess.PIPE
         )
-        said, _ = await asyncio.wait_for(process.communicate(), seconds + _LONGEST)
+        said, _ = await asyncio.wait_for(process.communicate(), seconds + _TIME_LIMIT_SECONDS)
     listening.close()
     run = msgspec.json.decode(said.splitlines()[-1], type=Run)
     begun, last = Receiver.at[0], Receiver.at[-1]

@@ -40,7 +40,7 @@ PROCESSORS: Final = 2
 MOST_SECONDS: Final = 60.0
 _AHEAD: Final = timedelta(seconds=5)
 _SETTLE_SECONDS: Final = 2.0  # afterwards, for a second application that would be wrong
-_LONGEST: Final = 180.0
+_TIME_LIMIT_SECONDS: Final = 180.0
 
 
 class Applied(Struct, frozen=True):
@@ -88,7 +88,7 @@ async def apply_all(url: str, number: int) -> Applied:
 
 async def _all_done(number: int) -> list[JobView]:
     desk, which = await app.desk("benchmark"), JobFilter(kind=APPLY, states="succeeded")
-    async with asyncio.timeout(_LONGEST):
+    async with asyncio.timeout(_TIME_LIMIT_SECONDS):
         while (await desk.count(which, cap=number)).jobs < number:  # noqa: ASYNC110 - of other processes
             await asyncio.sleep(0.2)
     await asyncio.sleep(_SETTLE_SECONDS)

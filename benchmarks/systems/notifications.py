@@ -33,7 +33,7 @@ NOTIFICATIONS: Final = 10_000
 SERVERS: Final = 2
 MOST_SECONDS: Final = 30.0
 _SETTLE_SECONDS: Final = 3.0  # afterwards, for a second send that would be wrong
-_LONGEST: Final = 300.0
+_TIME_LIMIT_SECONDS: Final = 300.0
 
 
 class Swept(Struct, frozen=True):
@@ -132,7 +132,7 @@ async def _timed(url: str, number: int) -> float:
         for _ in range(SERVERS)
     ]
     try:
-        async with asyncio.timeout(_LONGEST):
+        async with asyncio.timeout(_TIME_LIMIT_SECONDS):
             while len(Receiver.taken) < number:  # noqa: ASYNC110 - a server has no event to set
                 await asyncio.sleep(0.05)
         seconds = Receiver.last_at - begun

@@ -25,7 +25,7 @@ from perdure_systems.authorities.standins import StandIn, StandIns, digicert, gl
 from perdure_systems.authorities.standins.clock import now
 from perdure_systems.authorities.standins.pki import new_client, new_root
 from perdure_systems.authorities.triage import Meaning, Words
-from perdure_systems.authorities.wire import TIMEOUT_SECONDS, Wire
+from perdure_systems.authorities.wire import REQUEST_TIMEOUT_SECONDS, Wire
 
 SAME = {"issued": ["issued"], "pending": ["pending", "processing"]}
 
@@ -239,7 +239,7 @@ async def test_d10_issued_without_a_certificate_is_an_error(
 
 
 def test_d10_a_request_may_take_thirty_seconds() -> None:
-    assert TIMEOUT_SECONDS == 30
+    assert REQUEST_TIMEOUT_SECONDS == 30
 
 
 @pytest.mark.parametrize("knob", ["latency", "drip"])

@@ -82,7 +82,7 @@ async def test_a_client_that_never_sends_its_body_does_not_keep_the_process(
         began.set()
         return JsonResponse(await read_body(request, dict))
 
-    monkeypatch.setattr("perdure_systems.kit.service._LAST_REQUESTS", 0)
+    monkeypatch.setattr("perdure_systems.kit.service._LAST_REQUESTS_SECONDS", 0)
     system = System(name="small", title="Small", port=0, apps=(app,), routes=[Route("/", take, methods=["POST"])])
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(run_system(system, stop=stop, when_open=address.set_result))

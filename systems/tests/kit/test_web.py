@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from perdure_systems.kit.web import MOST_BYTES, JsonResponse, Problem, api, read_body, read_page
+from perdure_systems.kit.web import BODY_LIMIT_BYTES, JsonResponse, Problem, api, read_body, read_page
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ async def test_a_body_that_is_too_large_is_refused_and_not_kept(client: httpx.As
 
     answer = await client.post("/things", content=endless())
     assert answer.status_code == 413
-    assert answer.json()["detail"] == f"body must be at most {MOST_BYTES:,} bytes, got 2,000,000"
+    assert answer.json()["detail"] == f"body must be at most {BODY_LIMIT_BYTES:,} bytes, got 2,000,000"
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "--1", "9" * 5_000, "1e3", "٣", " 1", "1.0"])

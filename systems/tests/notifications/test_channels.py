@@ -150,8 +150,8 @@ async def test_a13_a_receiver_that_is_not_there_is_named(
 async def test_a13_a_receiver_that_does_not_answer_is_given_up(
     receivers: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure_systems.notifications.jobs._HTTP_TIMEOUT", 0.1)
-    monkeypatch.setattr("perdure_systems.notifications.channels.webhook.TIMEOUT", "0.1s")
+    monkeypatch.setattr("perdure_systems.notifications.jobs._HTTP_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("perdure_systems.notifications.channels.webhook.DELIVERY_TIMEOUT", "0.1s")
     for channel in ("slack", "webhook"):
         receivers.knobs[channel].slow = 5
     assert await error_of("slack") == "slack did not answer in time"

@@ -20,7 +20,7 @@ from perdure.webhooks import is_public
 from perdure_systems.audits import settings
 
 _PORTS: Final = {"http": 80, "https": 443}
-_LONGEST: Final = 2_000
+_ADDRESS_LIMIT_CHARACTERS: Final = 2_000
 
 
 class AddressRefused(ValueError):  # noqa: N818 - says what happened
@@ -36,8 +36,8 @@ def normal_url(url: str) -> str:
 
     Raises `AddressRefused` if it is no http or https address.
     """
-    if len(url) > _LONGEST:
-        raise AddressRefused(f"must be at most {_LONGEST:,} characters, got {len(url):,}")
+    if len(url) > _ADDRESS_LIMIT_CHARACTERS:
+        raise AddressRefused(f"must be at most {_ADDRESS_LIMIT_CHARACTERS:,} characters, got {len(url):,}")
     if any(character.isspace() or not character.isprintable() for character in url.strip()):
         raise AddressRefused(f"must hold no spaces or control characters, got {url[:100]!r}")
     try:

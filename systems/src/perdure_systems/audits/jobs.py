@@ -45,7 +45,7 @@ WORDS: Final = {
 }
 DELIVERY_WORDS: Final = {**WORDS, "running": "sending", "retrying": "retrying", "succeeded": "delivered"}
 _UNTIL_CLEANED_UP: Final = Keep(succeeded=None, cancelled=None, dead=None)  # `clean_up` removes the files as well
-_BATCH: Final = 200
+_JOBS_PER_BATCH: Final = 200
 
 app = App(worker=WorkerSettings(queues=(Queue(QUEUES[0], concurrency=settings.concurrency()), Queue(QUEUES[1]))))
 database = Database(app, "audits", MIGRATIONS)
@@ -114,7 +114,7 @@ async def report_failures() -> int:
     desk = await app.desk("app:audits")
     reported = 0
     for kind in (AUDIT, DELIVER):
-        for job in (await desk.dead_letters(JobFilter(kind=kind, marked=False), Page(limit=_BATCH))).jobs:
+        for job in (await desk.dead_letters(JobFilter(kind=kind, marked=False), Page(limit=_JOBS_PER_BATCH))).jobs:
             detail = await desk.job(job.id, lines=20)
             log.error("audit failed" if kind == AUDIT else "webhook failed", **context_of(detail.to_dict()))
             if kind == DELIVER:
@@ -155,7 +155,7 @@ async def _purge(desk: Desk, kind: str, states: tuple[JobState, ...], before: da
     """Delete jobs that ended before this time. Files go first: a job that is left leads to files that are left."""
     removed = 0
     old = JobFilter(kind=kind, states=states, finished_before=before)
-    while page := (await desk.jobs(old, Page(limit=_BATCH))).jobs:
+    while page := (await desk.jobs(old, Page(limit=_JOBS_PER_BATCH))).jobs:
         if kind == AUDIT:
             for job in page:
                 storage.remove(job.id)

@@ -17,7 +17,7 @@ LIMITS: Final = {
     "pdf": timedelta(seconds=120),
     "webhook": timedelta(seconds=30),
 }
-_YEAR: Final = 366
+_DAYS_PER_YEAR: Final = 366
 
 
 def audit_retry() -> Retry:
@@ -41,17 +41,19 @@ def require_screenshots() -> bool:
 
 def failed_retention() -> timedelta:
     """How long failed audits are kept."""
-    return timedelta(days=number_from_env("AUDITS_FAILED_JOBS_RETENTION_DAYS", 30, at_least=1, at_most=10 * _YEAR))
+    return timedelta(
+        days=number_from_env("AUDITS_FAILED_JOBS_RETENTION_DAYS", 30, at_least=1, at_most=10 * _DAYS_PER_YEAR)
+    )
 
 
 def completed_retention() -> timedelta:
     """How long completed audits are kept, with their files."""
-    return timedelta(days=number_from_env("AUDITS_RETENTION_DAYS", 90, at_least=1, at_most=10 * _YEAR))
+    return timedelta(days=number_from_env("AUDITS_RETENTION_DAYS", 90, at_least=1, at_most=10 * _DAYS_PER_YEAR))
 
 
 def delivery_retention() -> timedelta:
     """How long webhook deliveries are kept."""
-    return timedelta(days=number_from_env("AUDITS_WEBHOOK_RETENTION_DAYS", 30, at_least=1, at_most=10 * _YEAR))
+    return timedelta(days=number_from_env("AUDITS_WEBHOOK_RETENTION_DAYS", 30, at_least=1, at_most=10 * _DAYS_PER_YEAR))
 
 
 def pagespeed_url() -> str:

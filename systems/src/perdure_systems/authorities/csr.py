@@ -15,8 +15,8 @@ from cryptography.x509.oid import NameOID
 from perdure import ArgumentError
 
 _LEAST_RSA_BITS: Final = 2048
-_MOST_BYTES: Final = 32_768
-_MOST_NAMES: Final = 250
+_CSR_LIMIT_CHARACTERS: Final = 32_768
+_DNS_NAMES_LIMIT: Final = 250
 _DNS_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)(\*\.)?([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9-]{1,63}"
 )
@@ -40,8 +40,8 @@ class SigningRequest(msgspec.Struct, frozen=True):
 
 def read_request(pem: str) -> SigningRequest:
     """Read a CSR; raises ArgumentError, which says what is wrong with it and never shows its text."""
-    if len(pem) > _MOST_BYTES:
-        raise ArgumentError("csr", f"must have at most {_MOST_BYTES:,} characters, got {len(pem):,}")
+    if len(pem) > _CSR_LIMIT_CHARACTERS:
+        raise ArgumentError("csr", f"must have at most {_CSR_LIMIT_CHARACTERS:,} characters, got {len(pem):,}")
     try:
         request = x509.load_pem_x509_csr(pem.encode())
         is_signed = request.is_signature_valid
@@ -57,8 +57,8 @@ def read_request(pem: str) -> SigningRequest:
         raise ArgumentError("csr", "must have an RSA, elliptic curve or Ed25519 key")
     if not names:
         raise ArgumentError("csr", "must name at least one DNS name: as common name or as subject alternative name")
-    if len(names) > _MOST_NAMES:
-        raise ArgumentError("csr", f"must name at most {_MOST_NAMES} DNS names, got {len(names)}")
+    if len(names) > _DNS_NAMES_LIMIT:
+        raise ArgumentError("csr", f"must name at most {_DNS_NAMES_LIMIT} DNS names, got {len(names)}")
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return SigningRequest(request.public_bytes(Encoding.PEM).decode(), names, der)
 

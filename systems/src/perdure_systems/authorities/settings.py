@@ -19,7 +19,7 @@ from perdure import SettingsError
 from perdure_systems.kit.settings import Environment, number_from_env, required_from_env, text_from_env
 
 DEFAULT_MAX_WAIT: Final = timedelta(seconds=600)
-_LONGEST_WAIT_SECONDS: Final = 30 * 86_400
+_WAIT_LIMIT_SECONDS: Final = 30 * 86_400
 _DIGICERT_URL: Final = "https://www.digicert.com/services/v2"
 _SECTIGO_URL: Final = "https://cert-manager.com/api"
 
@@ -91,7 +91,7 @@ def read_settings(authority: Authority, environment: Environment | None = None) 
 def max_wait_of(authority: Authority, environment: Environment | None = None) -> timedelta:
     """How long one round of polls takes: CERTCTL_<AUTHORITY>_POLL_MAX_WAIT_SECONDS; 0 or not set: 600 s (D1)."""
     variable = f"CERTCTL_{authority.name}_POLL_MAX_WAIT_SECONDS"
-    seconds = number_from_env(variable, 0, at_least=0, at_most=_LONGEST_WAIT_SECONDS, environment=environment)
+    seconds = number_from_env(variable, 0, at_least=0, at_most=_WAIT_LIMIT_SECONDS, environment=environment)
     return timedelta(seconds=seconds) if seconds else DEFAULT_MAX_WAIT
 
 

@@ -20,10 +20,10 @@ from perdure_systems.authorities.settings import Authority
 from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.web import read_page
 
-_SHOWN: Final = 25
-_MOST_DOTS: Final = 12
-_MARGIN: Final = 10  # of the picture that is 700 wide
-_WIDTH: Final = 680
+_ORDERS_PER_PAGE: Final = 25
+_DOTS_LIMIT: Final = 12
+_MARGIN_UNITS: Final = 10  # of the picture that is 700 wide
+_WIDTH_UNITS: Final = 680
 _TABS: Final = ("", "open", "issued", "failed", "cancelled")
 
 pages = Pages(
@@ -36,7 +36,7 @@ pages = Pages(
 
 async def orders_page(request: Request) -> Response:
     """GET /: the orders, newest first."""
-    page, authority, states = read_page(request, size=_SHOWN), read_authority(request), read_states(request)
+    page, authority, states = read_page(request, size=_ORDERS_PER_PAGE), read_authority(request), read_states(request)
     found, more = await list_orders(Page(limit=page.size, number=page.number), authority=authority, states=states)
     counts = {tab: await count_orders(authority, STATUSES.get(tab, ())) for tab in _TABS}
     status = request.query_params.get("status", "")
@@ -107,13 +107,13 @@ class Dot(msgspec.Struct, frozen=True):
 def _plan(order: OrderView) -> list[Dot]:
     """The polls of a round, side by side; none if there are too many to show."""
     longest = timedelta(seconds=order.max_wait_seconds)
-    plan = Retry(attempts=None, backoff=WAITS, jitter=Jitter.none(), within=longest).preview(_MOST_DOTS + 1)
-    if not 1 < len(plan) <= _MOST_DOTS:
+    plan = Retry(attempts=None, backoff=WAITS, jitter=Jitter.none(), within=longest).preview(_DOTS_LIMIT + 1)
+    if not 1 < len(plan) <= _DOTS_LIMIT:
         return []
-    gap = _WIDTH / (len(plan) - 1)
+    gap = _WIDTH_UNITS / (len(plan) - 1)
     return [
         Dot(
-            round(_MARGIN + gap * number, 1),
+            round(_MARGIN_UNITS + gap * number, 1),
             f"{poll.earliest.total_seconds():g} s",
             number < order.polls_in_round,
         )

@@ -22,9 +22,9 @@ from perdure_systems.authorities.failures import Refused, Response, Unreachable,
 from perdure_systems.authorities.settings import Authority, AuthoritySettings
 
 T = TypeVar("T")
-TIMEOUT_SECONDS: Final = 30.0
-MOST_BYTES: Final = 1_000_000
-_SAID: Final = 200
+REQUEST_TIMEOUT_SECONDS: Final = 30.0
+ANSWER_LIMIT_BYTES: Final = 1_000_000
+_REFUSAL_LIMIT_CHARACTERS: Final = 200
 _LIMITS: Final = httpx.Limits(max_connections=50, keepalive_expiry=2.0)  # servers often close after 5 s: be first
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -56,7 +56,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Wire:
     """The way to one authority. Connections are kept open between requests."""
 
-    def __init__(self, settings: AuthoritySettings, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, settings: AuthoritySettings, *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:
         self.settings = settings
         self.who = settings.authority.title
         self._timeout = timeout
@@ -92,8 +92,10 @@ class Wire:
                 await client.aclose()
         log.info("authority answered", authority=self.settings.authority.value, request=what, status=status)
         if not 200 <= status < 300:  # noqa: PLR2004 - 2xx
-            said = " ".join(text[: 10 * _SAID].decode("utf-8", "replace").split())
-            raise Refused(self.who, what, Response(status, answered), self._redacted(said)[:_SAID], body=text)
+            said = " ".join(text[: 10 * _REFUSAL_LIMIT_CHARACTERS].decode("utf-8", "replace").split())
+            raise Refused(
+                self.who, what, Response(status, answered), self._redacted(said)[:_REFUSAL_LIMIT_CHARACTERS], body=text
+            )
         return Answer(self.who, what, text)
 
     async def close(self) -> None:
@@ -118,8 +120,8 @@ class Wire:
             text = b""
             async for piece in response.aiter_bytes():
                 text += piece
-                if len(text) > MOST_BYTES:
-                    raise Unreadable(f"{self.who} answered {what} with more than {MOST_BYTES:,} bytes")
+                if len(text) > ANSWER_LIMIT_BYTES:
+                    raise Unreadable(f"{self.who} answered {what} with more than {ANSWER_LIMIT_BYTES:,} bytes")
         except httpx.DecodingError as error:
             raise Unreadable(f"{self.who} answered {what} with a body that cannot be decoded: {error}") from None
         finally:

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes
 
 from perdure_systems.certificates.records import Endpoint, Found
 
-_PATIENCE: Final = 10.0  # seconds for one endpoint
-_AT_ONCE: Final = 20  # endpoints
+_ENDPOINT_TIMEOUT_SECONDS: Final = 10.0
+_ENDPOINTS_AT_ONCE: Final = 20
 
 
 class CloudEntry(msgspec.Struct):
@@ -32,7 +32,7 @@ async def look_at(address: str) -> Found:
     context = ssl.create_default_context()
     context.check_hostname = False  # we look at what is there, trusted or not
     context.verify_mode = ssl.CERT_NONE
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_ENDPOINT_TIMEOUT_SECONDS):
         _, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=host)
         try:
             shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -43,7 +43,7 @@ async def look_at(address: str) -> Found:
 
 async def look_at_all(addresses: Sequence[str]) -> dict[str, Found | Exception]:
     """What each endpoint shows, or why it shows nothing; a slow one does not hold up the others."""
-    slots = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_ENDPOINTS_AT_ONCE)
 
     async def look(address: str) -> Found | Exception:
         async with slots:

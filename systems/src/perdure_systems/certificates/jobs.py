@@ -33,7 +33,7 @@ ISSUE: Final = "certificates.issue"
 QUEUE: Final = "certificates"
 APPROVAL: Final = "issue"
 ACTOR: Final = "app:certificates"
-SILENCE: Final = timedelta(minutes=5)  # a worker that is silent for so long loses its jobs, an agent is offline
+SILENCE_LIMIT: Final = timedelta(minutes=5)  # a worker that is silent for so long loses its jobs, an agent is offline
 STATUS_OF: Final = {
     "scheduled": "Pending",
     "ready": "Pending",
@@ -48,7 +48,7 @@ STATUS_OF: Final = {
 
 app = App(
     include="perdure_systems.certificates.loops",
-    worker=WorkerSettings(audit=("retry", "rescue", "death", "cancel"), heartbeat="1m", lease=SILENCE),
+    worker=WorkerSettings(audit=("retry", "rescue", "death", "cancel"), heartbeat="1m", lease=SILENCE_LIMIT),
 )
 database = Database(app, "certificates", MIGRATIONS)
 

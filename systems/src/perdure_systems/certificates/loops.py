@@ -13,7 +13,7 @@ import structlog
 
 from perdure import JobFilter, Page
 from perdure_systems.certificates.discovery import judge, list_cloud, look_at_all
-from perdure_systems.certificates.jobs import ISSUE, SILENCE, app, database, desk, now
+from perdure_systems.certificates.jobs import ISSUE, SILENCE_LIMIT, app, database, desk, now
 from perdure_systems.certificates.owners import tell_of_failure, tell_of_late_renewal
 from perdure_systems.certificates.records import (
     ALL,
@@ -110,7 +110,7 @@ async def check_agents() -> str:
     """Mark agents as offline that were silent for 5 minutes."""
     at = await now()
     async with database.transaction() as session:
-        silent = await mark_silent_agents(session, at, SILENCE)
+        silent = await mark_silent_agents(session, at, SILENCE_LIMIT)
     for agent in silent:
         log.warning("agent is offline", agent=agent)
     return f"{len(silent)} agents went offline"

@@ -11,7 +11,7 @@ from perdure_systems.certificates.jobs import ACTOR, database, desk, now, reques
 from perdure_systems.certificates.records import Certificate
 
 SHORT_LIVED_HOURS: Final = 24
-_LONGEST_REST: Final = timedelta(days=1)
+_REST_LIMIT: Final = timedelta(days=1)
 
 
 async def pages_of(sql: str, **parameters: object) -> AsyncIterator[list[Certificate]]:
@@ -53,5 +53,5 @@ def _needs_a_job(one: Certificate, last: JobView | None, now: datetime) -> bool:
     """Not while a job is active. After a failed or cancelled job, no new one for a while."""
     if last is None or last.state == JobState.SUCCEEDED:
         return True
-    rest = min(_LONGEST_REST, timedelta(hours=one.lifetime_hours) / 12)
+    rest = min(_REST_LIMIT, timedelta(hours=one.lifetime_hours) / 12)
     return last.finished_at is not None and last.finished_at + rest <= now

@@ -24,9 +24,9 @@ from perdure import Permanent
 ROOT_FILE: Final = "root.pem"
 KEYS: Final = "keys"
 _ROOT_LIFETIME: Final = timedelta(days=3650)
-_BACKDATE: Final = timedelta(minutes=5)  # for clocks that lag
-_LONGEST_COMMON_NAME: Final = 64  # X.509 allows no more; the alternative names have the whole of it
-_SMALLEST_RSA: Final = 2048
+_BACKDATED_BY: Final = timedelta(minutes=5)  # for clocks that lag
+_COMMON_NAME_LIMIT_CHARACTERS: Final = 64  # X.509 allows no more; the alternative names have the whole of it
+_LEAST_RSA_BITS: Final = 2048
 _PEM: Final = serialization.Encoding.PEM
 
 
@@ -55,7 +55,7 @@ class Authority:
             .issuer_name(root.subject)
             .public_key(request.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _BACKDATE)
+            .not_valid_before(now - _BACKDATED_BY)
             .not_valid_after(not_after)
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -103,7 +103,7 @@ def _new_root(now: datetime) -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATE)
+        .not_valid_before(now - _BACKDATED_BY)
         .not_valid_after(now + _ROOT_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signature=False), critical=True)
@@ -123,8 +123,8 @@ def read_csr(text: str) -> x509.CertificateSigningRequest:
     if not is_valid:
         raise Permanent("csr has an invalid signature")
     key = request.public_key()
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _SMALLEST_RSA:
-        raise Permanent(f"csr has an RSA key of {key.key_size} bits: use at least {_SMALLEST_RSA}")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _LEAST_RSA_BITS:
+        raise Permanent(f"csr has an RSA key of {key.key_size} bits: use at least {_LEAST_RSA_BITS}")
     return request
 
 
@@ -146,7 +146,7 @@ def key_name(of: x509.Certificate | x509.CertificateSigningRequest) -> str:
 
 
 def _subject(common_name: str) -> x509.Name:
-    is_short = len(common_name) <= _LONGEST_COMMON_NAME
+    is_short = len(common_name) <= _COMMON_NAME_LIMIT_CHARACTERS
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)] if is_short else [])
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-_PATIENCE: Final = 60.0  # seconds for a process to start or stop
+_PROCESS_TIMEOUT_SECONDS: Final = 60.0  # for a process to start or stop
 
 
 class ProcessFailed(Exception):  # noqa: N818 - says what happened
@@ -50,7 +50,7 @@ class Part:
             )
         if self._process.stdout is None:
             raise RuntimeError(f"{self.name} has no output")
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_PROCESS_TIMEOUT_SECONDS):
             line = await self._process.stdout.readline()
         if not line:
             raise ProcessFailed(f"{self.name} did not start:\n{self._end_of_log()}")
@@ -70,7 +70,7 @@ class Part:
             return 0
         if process.returncode is None:
             process.send_signal(how)
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_PROCESS_TIMEOUT_SECONDS):
             return await process.wait()
 
     def _end_of_log(self) -> str:

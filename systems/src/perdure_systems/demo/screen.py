@@ -12,14 +12,14 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 
-_AUTO_PAUSE: Final = 1.5  # seconds between two steps without a reader
-_INDENT: Final = 5
+_AUTO_PAUSE_SECONDS: Final = 1.5  # between two steps without a reader
+_INDENT_COLUMNS: Final = 5
 
 
 class Screen:
     """A terminal. With `auto` the tour continues by itself; otherwise it waits for Enter."""
 
-    def __init__(self, *, auto: bool, pause: float = _AUTO_PAUSE) -> None:
+    def __init__(self, *, auto: bool, pause: float = _AUTO_PAUSE_SECONDS) -> None:
         self.console = Console(highlight=False)
         self._auto = auto
         self._pause = pause
@@ -54,16 +54,16 @@ class Screen:
         table = Table.grid(padding=(0, 2))
         for name, value in rows.items():
             table.add_row(f"[dim]{escape(name)}[/dim]", escape(str(value)))
-        self.console.print(Padding(table, (0, 0, 0, _INDENT)))
+        self.console.print(Padding(table, (0, 0, 0, _INDENT_COLUMNS)))
 
     def command(self, text: str) -> None:
         """A command to copy: in one piece, however narrow the terminal is."""
-        self.console.print(f"{' ' * _INDENT}[bold]$ {escape(text)}[/bold]", soft_wrap=True)
+        self.console.print(f"{' ' * _INDENT_COLUMNS}[bold]$ {escape(text)}[/bold]", soft_wrap=True)
 
     def _line(self, mark: str, text: str, colour: str = "default") -> None:
         """A line behind a mark; what wraps stays behind it."""
         table = Table.grid(padding=(0, 1))
-        table.add_column(width=_INDENT - 1, justify="right")
+        table.add_column(width=_INDENT_COLUMNS - 1, justify="right")
         table.add_column(overflow="fold")
         table.add_row(f"[{colour}]{mark}[/{colour}]", text)
         self.console.print(table)
@@ -73,7 +73,7 @@ class Screen:
         if self._auto:
             await asyncio.sleep(self._pause)
             return
-        self.console.print(f"{' ' * _INDENT}[dim]Enter: {enter}   Ctrl-C: close ❀[/dim]", end=" ")
+        self.console.print(f"{' ' * _INDENT_COLUMNS}[dim]Enter: {enter}   Ctrl-C: close ❀[/dim]", end=" ")
         await _line_from_stdin()
 
 

@@ -12,7 +12,7 @@ import psycopg
 
 from perdure import SettingsError
 
-_CONNECTIONS: Final = 300  # three workers of six systems, and the pages
+_CONNECTIONS_LIMIT: Final = 300  # three workers of six systems, and the pages
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def postgres_server(folder: Path) -> Iterator[str]:
         ) from None
     server = get_server(folder)
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET max_connections = {_CONNECTIONS}")
+        connection.execute(f"ALTER SYSTEM SET max_connections = {_CONNECTIONS_LIMIT}")
     server.cleanup()  # the setting needs a restart
     server = get_server(folder)
     try:

@@ -26,8 +26,8 @@ from perdure_systems.demo.screen import Screen
 from perdure_systems.kit.browser import find_browser
 from perdure_systems.pulse.log_lines import job_id_of
 
-_PATIENCE: Final = 90.0  # seconds for anything to happen on a busy machine
-_LOOK_EVERY: Final = 0.2
+_STEP_TIMEOUT_SECONDS: Final = 90.0  # for anything to happen on a busy machine
+_LOOK_EVERY_SECONDS: Final = 0.2
 Answer = dict[str, Any]
 
 
@@ -300,14 +300,16 @@ class Tour:
         """Ask again and again until it is so; the answer."""
         last: Answer = {}
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_STEP_TIMEOUT_SECONDS):
                 while True:
                     last = await self._get(system, path)
                     if is_so(last):
                         return last
-                    await asyncio.sleep(_LOOK_EVERY)
+                    await asyncio.sleep(_LOOK_EVERY_SECONDS)
         except TimeoutError:
-            raise StepFailed(f"{path} did not get there within {_PATIENCE:g} s: {str(last)[:300]}") from None
+            raise StepFailed(
+                f"{path} did not get there within {_STEP_TIMEOUT_SECONDS:g} s: {str(last)[:300]}"
+            ) from None
 
 
 def _program() -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from perdure_systems.flags.records import Flag
 
-TIMEOUT: Final = 5.0
+REQUEST_TIMEOUT_SECONDS: Final = 5.0
 _WANTED: Final = (httpx.codes.OK, httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND)
 
 
@@ -56,7 +56,7 @@ class FlagCache:
             return
 
     def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(timeout=TIMEOUT, verify=self._url.startswith("https:"))
+        return httpx.AsyncClient(timeout=REQUEST_TIMEOUT_SECONDS, verify=self._url.startswith("https:"))
 
     def _address(self, key: str) -> str:
         return f"{self._url}/flags/{quote(key, safe='')}"

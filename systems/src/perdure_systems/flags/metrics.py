@@ -16,7 +16,7 @@ from perdure import Desk, JobFilter, JobView, Page
 from perdure_systems.flags.jobs import ACTOR, APPLY, INVALIDATE, app
 
 WINDOW: Final = timedelta(days=1)
-_PAGES: Final = 4
+_PAGES_READ_LIMIT: Final = 4
 _ACTIVE: Final = ("scheduled", "ready", "running", "retrying", "waiting", "paused")
 
 
@@ -98,7 +98,7 @@ async def _count_by_state(desk: Desk, kind: str) -> dict[str, int]:
 async def _ended(desk: Desk, state: str, since: datetime) -> tuple[list[JobView], bool]:
     found: list[JobView] = []
     which, page = JobFilter(kind=APPLY, states=state, finished_after=since), Page(500)
-    for _ in range(_PAGES):
+    for _ in range(_PAGES_READ_LIMIT):
         answer = await desk.jobs(which, page)
         found += answer.jobs
         if answer.next is None:

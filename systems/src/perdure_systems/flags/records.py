@@ -12,7 +12,7 @@ import msgspec
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """What a flag may be called."""
 Rollout = Annotated[int, msgspec.Meta(ge=0, le=100)]
-_BUCKETS: Final = 100
+_ROLLOUT_BUCKETS: Final = 100
 
 
 class Updates(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -58,4 +58,4 @@ class Change(msgspec.Struct, frozen=True, rename="camel"):
 
 def bucket_of(user_id: str) -> int:
     """The bucket of a user, 0 to 99: the same for every flag, process and day."""
-    return int(hashlib.sha256(user_id.encode()).hexdigest()[:8], 16) % _BUCKETS
+    return int(hashlib.sha256(user_id.encode()).hexdigest()[:8], 16) % _ROLLOUT_BUCKETS

@@ -15,7 +15,7 @@ ALERT_ADDRESS: Final = "FLAG_ALERT_ADDRESS"
 FEWEST_RETRIES: Final = 0
 MOST_RETRIES: Final = 10
 DEFAULT_RETRIES: Final = 3
-_SHORTEST_TOKEN: Final = 8
+_LEAST_TOKEN_CHARACTERS: Final = 8
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +52,10 @@ def _tokens(variable: str, environment: Environment | None) -> dict[str, str]:
     tokens: dict[str, str] = {}
     for number, pair in enumerate(filter(None, text_from_env(variable, environment=environment).split(",")), 1):
         name, _, token = (part.strip() for part in pair.partition(":"))
-        if not name or len(token) < _SHORTEST_TOKEN:
-            wanted = f"must be name:token pairs separated by commas, tokens of at least {_SHORTEST_TOKEN} characters"
+        if not name or len(token) < _LEAST_TOKEN_CHARACTERS:
+            wanted = (
+                f"must be name:token pairs separated by commas, tokens of at least {_LEAST_TOKEN_CHARACTERS} characters"
+            )
             raise SettingsError(variable, f"{wanted}; pair {number} is not")
         if token in tokens:
             raise SettingsError(variable, f"gives pair {number} a token that another name has")

@@ -36,10 +36,11 @@ Row = dict[str, Any]
 Parameters = Mapping[str, Any]
 
 _PERDURE_OPTIONS: Final = {"schema", "prefix", "driver", "prepare", "pooler"}
-_BUSY_MS: Final = 30_000
-_POOL_SIZE: Final = 8
-_POOL_SECONDS: Final = 10.0  # a person waits for the answer that the database is away
-_MOST_OPEN: Final = 64  # writers of a file at once, and readers: others wait, so that open files do not run out
+_BUSY_TIMEOUT_MS: Final = 30_000
+_POOL_LIMIT_CONNECTIONS: Final = 8
+_POOL_TIMEOUT_SECONDS: Final = 10.0  # a person waits for the answer that the database is away
+# Writers of a file at once, and readers: others wait, so that open files do not run out.
+_OPEN_SESSIONS_LIMIT: Final = 64
 _PARAMETER: Final = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)")
 _NO_PARAMETERS: Final[Parameters] = {}
 _BEGINNING: Final = ThreadPoolExecutor(8, "systems-begin")
@@ -92,7 +93,7 @@ class Database:
         self._migrating = asyncio.Lock()
         self._pools: dict[str, AsyncConnectionPool[AsyncConnection[Any]]] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
-        self._places, self._reading = asyncio.Semaphore(_MOST_OPEN), asyncio.Semaphore(_MOST_OPEN)
+        self._places, self._reading = asyncio.Semaphore(_OPEN_SESSIONS_LIMIT), asyncio.Semaphore(_OPEN_SESSIONS_LIMIT)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
@@ -145,7 +146,7 @@ class Database:
         idle, self._idle = self._idle, {}
         self._migrated.clear()
         self._migrating = asyncio.Lock()  # the next use may be on another event loop
-        self._places, self._reading = asyncio.Semaphore(_MOST_OPEN), asyncio.Semaphore(_MOST_OPEN)
+        self._places, self._reading = asyncio.Semaphore(_OPEN_SESSIONS_LIMIT), asyncio.Semaphore(_OPEN_SESSIONS_LIMIT)
         for pool in pools.values():
             await pool.close()
         for connections in idle.values():
@@ -198,7 +199,7 @@ class Database:
             if connection.in_transaction:
                 with suppress(apsw.Error):
                     connection.execute("ROLLBACK")
-            if self._idle.get(url) is idle and len(idle) < _POOL_SIZE:
+            if self._idle.get(url) is idle and len(idle) < _POOL_LIMIT_CONNECTIONS:
                 idle.append(connection)
             else:
                 connection.close()
@@ -208,8 +209,8 @@ class Database:
             pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
                 _without_perdure_options(url),
                 min_size=0,
-                max_size=_POOL_SIZE,
-                timeout=_POOL_SECONDS,
+                max_size=_POOL_LIMIT_CONNECTIONS,
+                timeout=_POOL_TIMEOUT_SECONDS,
                 open=False,
                 check=AsyncConnectionPool.check_connection,
             )
@@ -234,7 +235,7 @@ def _open_sqlite(url: str) -> apsw.Connection:
     if "driver=sqlite3" in url:
         raise SettingsError("url", "names the driver sqlite3: the systems open the file through apsw, leave it out")
     connection = apsw.Connection(urlsplit(url).path[1:])
-    connection.set_busy_timeout(_BUSY_MS)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -23,7 +23,7 @@ _KIT: Final = Path(__file__).parent
 STATIC: Final = _KIT / "static"
 DESK: Final = "/desk"
 """Where the desk is served beside every system."""
-_SHORT: Final = 80
+_SHORT_TEXT_CHARACTERS: Final = 80
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def on_desk(name: str, by: Literal["id", "ref"] = "id", *, shown: str | None = N
     )
 
 
-def short(text: str | None, most: int = _SHORT) -> Markup:
+def short(text: str | None, most: int = _SHORT_TEXT_CHARACTERS) -> Markup:
     """A text cut to size, with the whole of it in a tooltip."""
     if not text:
         return Markup('<span class="faint">&ndash;</span>')

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from perdure_systems.kit.pages import Pages
 
-_LONGEST: Final = 1_000
+_DETAIL_LIMIT_CHARACTERS: Final = 1_000
 _PAGES: Final = Pages("perdure", Path(__file__).parent / "templates", ())
 
 
@@ -27,7 +27,7 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
 
 def problem_response(scope: Scope, status: int, detail: str, *, field: str | None = None) -> Response:
     """A problem document; a browser that asks for a page gets a page that says the same."""
-    title, told = HTTPStatus(status).phrase, detail[:_LONGEST]
+    title, told = HTTPStatus(status).phrase, detail[:_DETAIL_LIMIT_CHARACTERS]
     if "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith("/api/"):
         page = _PAGES.render("error.html", here="", title=title, detail=told)
         page.status_code = status

@@ -29,7 +29,7 @@ from perdure_systems.kit.web import api
 
 __all__ = ["System", "bind", "run_system"]
 STOP_TIMEOUT: Final = "30s"
-_LAST_REQUESTS: Final = 5  # seconds: a client that never sends its body must not keep the process
+_LAST_REQUESTS_SECONDS: Final = 5  # a client that never sends its body must not keep the process
 log = structlog.get_logger("perdure_systems")
 
 
@@ -92,7 +92,7 @@ async def run_system(
             if system.apps and any(getattr(route, "path", None) == METRICS for route in system.routes):
                 count_metrics(served, system.apps[0], workers)
             address = await stack.enter_async_context(
-                serving(served, listening, timeout_graceful_shutdown=_LAST_REQUESTS)
+                serving(served, listening, timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS)
             )
         with _signals_to(stopping, workers):
             workers += [await app.worker(settings) for app in system.apps] if run_jobs else []

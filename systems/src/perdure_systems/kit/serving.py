@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from perdure import SettingsError
 
 LOOPBACK: Final = "127.0.0.1"
-_LOOK_EVERY: Final = 0.005  # seconds: the server has no event for its start
+_LOOK_EVERY_SECONDS: Final = 0.005  # the server has no event for its start
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def serving(app: ASGIApp, listening: socket.socket, **options: Any) -> Asy
     task = asyncio.create_task(server.serve([listening]))
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - as above
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_LOOK_EVERY_SECONDS)
         host, port = listening.getsockname()[:2]
         yield f"{'https' if server.config.is_ssl else 'http'}://{host}:{port}"
     finally:

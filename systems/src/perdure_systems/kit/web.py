@@ -32,11 +32,11 @@ from perdure_systems.kit.problems import Problem, problem_response
 
 __all__ = ["JsonResponse", "PageRequest", "Problem", "api", "read_body", "read_number", "read_page"]
 T = TypeVar("T")
-MOST_BYTES: Final = 1_000_000
+BODY_LIMIT_BYTES: Final = 1_000_000
 _DEFAULT_PAGE_SIZE: Final = 50
-_LARGEST_PAGE_SIZE: Final = 500
-_FARTHEST_ROW: Final = 10_000
-_LONGEST_ECHO: Final = 80
+_PAGE_SIZE_LIMIT: Final = 500
+_ROWS_REACHED_LIMIT: Final = 10_000
+_ECHO_LIMIT_CHARACTERS: Final = 80
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _STEPS: Final = re.compile(r"[^.\[\]]+")
 
@@ -111,20 +111,20 @@ async def _read_bytes(request: Request) -> bytes:
     try:
         async for piece in request.stream():
             size += len(piece)
-            if size <= MOST_BYTES:
+            if size <= BODY_LIMIT_BYTES:
                 body += piece
     except ClientDisconnect:
         raise Problem(HTTPStatus.BAD_REQUEST, "body ended too early", field="body") from None
-    if size > MOST_BYTES:
-        detail = f"body must be at most {MOST_BYTES:,} bytes, got {size:,}"
+    if size > BODY_LIMIT_BYTES:
+        detail = f"body must be at most {BODY_LIMIT_BYTES:,} bytes, got {size:,}"
         raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
     return bytes(body)
 
 
-def read_page(request: Request, *, size: int = _DEFAULT_PAGE_SIZE, largest: int = _LARGEST_PAGE_SIZE) -> PageRequest:
+def read_page(request: Request, *, size: int = _DEFAULT_PAGE_SIZE, largest: int = _PAGE_SIZE_LIMIT) -> PageRequest:
     """`page` (from 1) and `per_page` of the query. Pages by number go as far as perdure's do: 10,000 rows."""
     rows = read_number(request, "per_page", size, at_least=1, at_most=largest)
-    return PageRequest(read_number(request, "page", 1, at_least=1, at_most=_FARTHEST_ROW // rows), rows)
+    return PageRequest(read_number(request, "page", 1, at_least=1, at_most=_ROWS_REACHED_LIMIT // rows), rows)
 
 
 def read_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:
@@ -202,4 +202,4 @@ def _got(body: bytes, field: str | None) -> str:
             found = found.get(name) if isinstance(found, dict) else None
     if found is None or isinstance(found, dict | list):
         return ""
-    return f", got {msgspec.json.encode(found).decode()[:_LONGEST_ECHO]}"
+    return f", got {msgspec.json.encode(found).decode()[:_ECHO_LIMIT_CHARACTERS]}"

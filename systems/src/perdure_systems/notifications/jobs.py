@@ -51,11 +51,12 @@ STATUS_OF: Final = {
     "cancelled": "cancelled",
 }
 RETRY: Final = Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none())
-MOST_SWEPT: Final = 1_000
+SWEPT_JOBS_LIMIT: Final = 1_000
 LATE: Final = "10s"
-_BATCH: Final = 100
-_HTTP_TIMEOUT: Final = 10.0
-_POOLS: Final = 10  # a pool of httpx looks at all its connections for each request: several small ones are cheaper
+_JOBS_PER_BATCH: Final = 100
+_HTTP_TIMEOUT_SECONDS: Final = 10.0
+# A pool of httpx looks at all its connections for each request: several small ones are cheaper.
+_CONNECTION_POOLS: Final = 10
 
 log = structlog.get_logger("perdure_systems.notifications")
 app = App(queues=[QUEUE], worker=WorkerSettings(concurrency=50))
@@ -68,8 +69,8 @@ async def open_clients() -> AsyncIterator[None]:
     """Share HTTP connections among all notifications of a worker."""
     tls = _trusted_roots()
     async with AsyncExitStack() as stack:
-        for _ in range(_POOLS):
-            client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT, verify=tls)
+        for _ in range(_CONNECTION_POOLS):
+            client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT_SECONDS, verify=tls)
             _clients.append(await stack.enter_async_context(client))
         try:
             yield
@@ -124,9 +125,9 @@ async def sweep_retries() -> Swept:
     is claimed by one worker. A retry that cannot be made ready is reported, and the sweep goes on.
     """
     desk = await app.desk("app:notifications")
-    late = [one for one in await desk.overdue(LATE, limit=MOST_SWEPT) if one.queue == QUEUE]
+    late = [one for one in await desk.overdue(LATE, limit=SWEPT_JOBS_LIMIT) if one.queue == QUEUE]
     released = 0
-    for several in _in_batches([one.job_id for one in late], _BATCH):
+    for several in _in_batches([one.job_id for one in late], _JOBS_PER_BATCH):
         released += await _release(desk, several)
     if late:
         log.warning("retries were late", late=len(late), released=released, oldest_due=late[0].due_at.isoformat())

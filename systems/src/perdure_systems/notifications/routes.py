@@ -25,7 +25,7 @@ E = TypeVar("E", Channel, Severity)
 
 ACTOR: Final = "notifications-api"
 _LIST: Final = "/api/v1/notifications"
-DEEPEST_ROW: Final = 10_000  # the engine counts pages no further
+ROWS_REACHED_LIMIT: Final = 10_000  # the engine counts pages no further
 
 log = structlog.get_logger("perdure_systems.notifications")
 
@@ -62,8 +62,10 @@ async def list_notifications(request: Request) -> Response:
 async def read_list(request: Request, status: str | None) -> NotificationPage:
     """The page of the list that a request asks for."""
     asked, which = read_page(request), which_have(status)
-    if asked.number * asked.size > DEEPEST_ROW:
-        detail = f"page must end within the first {DEEPEST_ROW:,} notifications, got {asked.number}: filter by status"
+    if asked.number * asked.size > ROWS_REACHED_LIMIT:
+        detail = (
+            f"page must end within the first {ROWS_REACHED_LIMIT:,} notifications, got {asked.number}: filter by status"
+        )
         raise Problem(HTTPStatus.BAD_REQUEST, detail, field="page")
     desk = await app.desk(ACTOR)
     found = await desk.jobs(which, Page(asked.size, number=asked.number))

@@ -36,7 +36,7 @@ from perdure_systems.notifications.channels.message import Channel
 ROUTING_KEY: Final = "R0UT1NGKEY0000000000000000000000"
 API_KEY: Final = "opsgenie-key"
 WEBHOOK_SECRET: Final = "webhook-secret"  # noqa: S105 - of a stand-in
-_LONGEST_ALERT: Final = 130
+_ALERT_LIMIT_CHARACTERS: Final = 130
 
 
 class Knobs(msgspec.Struct):
@@ -159,7 +159,7 @@ class StandIns:
             return refused
         if request.headers.get("authorization") != f"GenieKey {API_KEY}":
             return JSONResponse({"message": "Could not authenticate", "requestId": "1"}, 422)
-        if not 1 <= len((await request.json()).get("message", "")) <= _LONGEST_ALERT:
+        if not 1 <= len((await request.json()).get("message", "")) <= _ALERT_LIMIT_CHARACTERS:
             return JSONResponse({"message": "Request body is not processable", "requestId": "1"}, 422)
         said = {"result": "Request will be processed", "took": 0.1, "requestId": "1"}
         return await self._take(Channel.OPSGENIE, request, JSONResponse(said, 202))

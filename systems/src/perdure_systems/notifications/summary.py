@@ -18,7 +18,7 @@ from perdure import Desk
 from perdure_systems.notifications.jobs import STATUS_OF
 from perdure_systems.notifications.records import which_have
 
-_MOST_COUNTED: Final = 100_000
+_JOBS_COUNTED_LIMIT: Final = 100_000
 
 log = structlog.get_logger("perdure_systems.notifications")
 
@@ -39,7 +39,7 @@ async def take_snapshot(desk: Desk | None) -> Snapshot:
     if desk is None:
         return Snapshot()
     try:
-        tallies = await desk.count_by("state", which=which_have(None), cap=_MOST_COUNTED)
+        tallies = await desk.count_by("state", which=which_have(None), cap=_JOBS_COUNTED_LIMIT)
     except Exception as error:  # noqa: BLE001 - if the count fails, the rest of the dashboard is shown
         log.warning("notifications could not be counted", error=f"{type(error).__name__}: {error}")
         return Snapshot()

@@ -19,7 +19,7 @@ from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.notifications.channels.message import Channel, Severity
 from perdure_systems.notifications.jobs import QUEUE, app
 from perdure_systems.notifications.records import Notification, error_text
-from perdure_systems.notifications.routes import ACTOR, DEEPEST_ROW, read_list, read_one, snapshot
+from perdure_systems.notifications.routes import ACTOR, ROWS_REACHED_LIMIT, read_list, read_one, snapshot
 from perdure_systems.notifications.settings import notifier_for
 from perdure_systems.notifications.summary import Snapshot
 
@@ -64,7 +64,7 @@ async def _show_tab(request: Request, tab: Tab) -> Response:
         tabs=(ALL, DEAD),
         tab=tab,
         page=page,
-        more=page.page * page.per_page < page.total and (page.page + 1) * page.per_page <= DEEPEST_ROW,
+        more=page.page * page.per_page < page.total and (page.page + 1) * page.per_page <= ROWS_REACHED_LIMIT,
         counted=counted,
         chips=_CHIP,
         retry_text=retry_text,

@@ -17,8 +17,8 @@ TYPES: Final = {
     ".html": "html",
     ".htm": "html",
 }
-LARGEST: Final = 5_000_000
-_LONGEST_NAME: Final = 200
+DOCUMENT_LIMIT_BYTES: Final = 5_000_000
+_SOURCE_LIMIT_CHARACTERS: Final = 200
 _BLOCKS: Final = {"p", "div", "section", "article", "li", "tr", "br", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5"}
 _SILENT: Final = {"script", "style", "template", "noscript", "head"}
 _MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|\d+[.)][ \t]+)", re.MULTILINE)
@@ -49,8 +49,8 @@ def read_file(folder: Path, source: str) -> Document:
     type_of(source)
     if not path.is_file():
         raise UnreadableDocument(f"source {source!r} is not a file in the folder of documents")
-    if (size := path.stat().st_size) > LARGEST:
-        raise UnreadableDocument(f"source {source!r} has {size:,} bytes, {LARGEST:,} are allowed")
+    if (size := path.stat().st_size) > DOCUMENT_LIMIT_BYTES:
+        raise UnreadableDocument(f"source {source!r} has {size:,} bytes, {DOCUMENT_LIMIT_BYTES:,} are allowed")
     return read(source, path.read_bytes())
 
 
@@ -82,9 +82,10 @@ def read(source: str, content: bytes | str) -> Document:
 
 
 def _check_name(source: str) -> None:
-    if not 0 < len(source) <= _LONGEST_NAME or not source.isprintable():
+    if not 0 < len(source) <= _SOURCE_LIMIT_CHARACTERS or not source.isprintable():
         raise UnreadableDocument(
-            f"source must have 1 to {_LONGEST_NAME} printable characters, got {len(source):,}: {source[:50]!r}"
+            f"source must have 1 to {_SOURCE_LIMIT_CHARACTERS} printable characters, "
+            f"got {len(source):,}: {source[:50]!r}"
         )
 
 

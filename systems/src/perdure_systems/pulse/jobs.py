@@ -49,7 +49,7 @@ STATE_WORDS: Final = {
     "dead": "failed",
 }
 ONE_OF_A_SOURCE: Final = Unique(by=("source", "handler"))
-MOST_TOPICS: Final = 8
+TOPICS_LIMIT: Final = 8
 _MAY_PASS: Final = (ModelError, ConnectionError, TimeoutError, psycopg.OperationalError, apsw.BusyError, PerdureError)
 
 app = App()
@@ -173,7 +173,7 @@ def aggregate(ctx: Context, document: str, found: Sequence[ChildResult[Finding]]
     return Result(
         document=document,
         summary=" ".join(finding.summary for finding in findings),
-        topics=[topic for topic, _ in topics.most_common(MOST_TOPICS)],
+        topics=[topic for topic, _ in topics.most_common(TOPICS_LIMIT)],
         chunks=len(found),
         failed=failed,
         cost=round(sum(finding.cost for finding in findings), 6),

@@ -23,7 +23,7 @@ PARENT_DELETED: Final = "parent job deleted during execution"
 _TYPE: Final = re.compile(r"^[A-Za-z_]\w*(?:\.\w+)+: ")
 _EXHAUSTED: Final = "attempts exhausted"
 _PREFIX: Final = "JB_"
-_LENGTH: Final = 32
+_ID_DIGITS: Final = 32
 _DIGITS: Final = frozenset("0123456789abcdef")
 _LEVELS: Final = {"info": 20, "warning": 30, "error": 40}
 
@@ -38,7 +38,7 @@ def public_id(job_id: str) -> str:
 def job_id_of(shown: str) -> str:
     """The id behind one that people see; what does not look like one is given back as it is."""
     digits = shown.removeprefix(_PREFIX)
-    if shown == digits or len(digits) != _LENGTH or not _DIGITS.issuperset(digits):
+    if shown == digits or len(digits) != _ID_DIGITS or not _DIGITS.issuperset(digits):
         return shown
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 

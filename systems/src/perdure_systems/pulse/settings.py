@@ -22,7 +22,7 @@ FOR_TESTS: Final = {
 }
 """The values that tests run with."""
 
-_GRACE: Final = timedelta(seconds=5)
+_GRACE_LIMIT: Final = timedelta(seconds=5)
 _POLLING: Final = ("ramp", "none", "fixed")
 _ON_END: Final = ("cancel", "keep")
 
@@ -85,7 +85,7 @@ def worker_settings(environment: Environment | None = None, *, url: str = "") ->
         polling=_word("PULSE_POLLING", _POLLING, environment),
         poll=interval_from_env("PULSE_POLL_INTERVAL", "5s", at_least="10ms", environment=environment),
         stop_timeout=stop_timeout,
-        grace=min(_GRACE, stop_timeout / 4),
+        grace=min(_GRACE_LIMIT, stop_timeout / 4),
         outage_errors=number_from_env("PULSE_MAX_CONSECUTIVE_ERRORS", 5, at_least=1, environment=environment),
         outage_backoff=interval_from_env("PULSE_MAX_BACKOFF", "30s", environment=environment),
         blocked_after=interval_from_env("PULSE_BLOCKED_AFTER", "2s", at_least="100ms", environment=environment),

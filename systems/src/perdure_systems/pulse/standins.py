@@ -22,7 +22,7 @@ from perdure_systems.kit.web import JsonResponse
 
 _WORD: Final = re.compile(r"[A-Za-zÀ-ÿ]{5,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
-_TOPICS: Final = 5
+_TOPICS_FOUND: Final = 5
 
 
 class ModelStandin:
@@ -74,7 +74,7 @@ class ModelStandin:
         return JsonResponse(
             {
                 "summary": _SENTENCE.split(text.strip())[0][:200],
-                "topics": [word for word, _ in words.most_common(_TOPICS)],
+                "topics": [word for word, _ in words.most_common(_TOPICS_FOUND)],
                 "cost": round(len(text) / 1_000 * self.price, 6),
             }
         )

@@ -17,9 +17,9 @@ import structlog
 
 from perdure_systems.audits.addresses import AddressRefused, allowed_ip
 
-_HEAD_SECONDS: Final = 30
-_CHUNK: Final = 65_536
-_WORDS: Final = 3
+_HEAD_TIMEOUT_SECONDS: Final = 30
+_CHUNK_BYTES: Final = 65_536
+_REQUEST_LINE_WORDS: Final = 3
 
 log = structlog.get_logger("perdure_systems.audits")
 
@@ -36,7 +36,7 @@ async def open_egress() -> AsyncIterator[str]:
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        async with asyncio.timeout(_HEAD_SECONDS):
+        async with asyncio.timeout(_HEAD_TIMEOUT_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
             host, port, first = _target(head)
             ip = await allowed_ip(host, port)
@@ -59,7 +59,7 @@ def _target(head: bytes) -> tuple[str, int, bytes | None]:
     """Whom a request is for, and its head as that server wants it; None for a tunnel."""
     line, _, rest = head.partition(b"\r\n")
     words = line.decode("latin-1").split(" ")
-    if len(words) != _WORDS:
+    if len(words) != _REQUEST_LINE_WORDS:
         raise ValueError("no request")
     method, target, version = words
     if method == "CONNECT":
@@ -76,7 +76,7 @@ def _target(head: bytes) -> tuple[str, int, bytes | None]:
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        while data := await reader.read(_CHUNK):
+        while data := await reader.read(_CHUNK_BYTES):
             writer.write(data)
             await writer.drain()
     finally:

@@ -19,8 +19,8 @@ SIZES: Final[dict[Size, tuple[int, int]]] = {"desktop": (1920, 1080), "mobile": 
 _PHONE: Final = (
     "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36"
 )
-_LOAD_MS: Final = 45_000
-_QUIET_MS: Final = 400
+_LOAD_TIMEOUT_MS: Final = 45_000
+_WAIT_AFTER_LOAD_MS: Final = 400
 
 
 class Instruments(Protocol):
@@ -57,9 +57,9 @@ class RealInstruments:
     async def photograph(self, url: str, size: Size) -> bytes:
         """A picture of the page as it is seen first, in exactly this size."""
         async with self._outside(size) as page:
-            await page.goto(url, wait_until="load", timeout=_LOAD_MS)
-            await page.wait_for_timeout(_QUIET_MS)
-            return await page.screenshot(type="jpeg", quality=85, timeout=_LOAD_MS)
+            await page.goto(url, wait_until="load", timeout=_LOAD_TIMEOUT_MS)
+            await page.wait_for_timeout(_WAIT_AFTER_LOAD_MS)
+            return await page.screenshot(type="jpeg", quality=85, timeout=_LOAD_TIMEOUT_MS)
 
     async def print_pdf(self, html: str, footer: str) -> bytes:
         """A document as PDF, rendered without scripts and without a network."""

@@ -24,8 +24,8 @@ _METRICS: Final = {
     "server-response-time": "Server Response Time",
 }
 _TRIAGE: Final = HttpTriage()
-_PATIENCE_SECONDS: Final = 90
-_TOO_MANY: Final = 429
+_REQUEST_TIMEOUT_SECONDS: Final = 90
+_TOO_MANY_REQUESTS_STATUS: Final = 429
 
 
 class _Category(msgspec.Struct):
@@ -58,9 +58,9 @@ async def run_pagespeed(url: str, strategy: Strategy) -> PageSpeed:
     parameters += [("category", category) for category in CATEGORIES]
     if key := settings.pagespeed_key():
         parameters.append(("key", key))
-    async with httpx.AsyncClient(timeout=_PATIENCE_SECONDS, verify=tls()) as client:
+    async with httpx.AsyncClient(timeout=_REQUEST_TIMEOUT_SECONDS, verify=tls()) as client:
         response = await client.get(settings.pagespeed_url(), params=parameters)
-    if response.status_code == _TOO_MANY:
+    if response.status_code == _TOO_MANY_REQUESTS_STATUS:
         raise Snooze("1m", f"the PageSpeed API is over its quota: {_message(response)}")
     if 400 <= response.status_code < 500:  # noqa: PLR2004 - the client's errors
         raise Permanent(f"the PageSpeed API refused {url}: {response.status_code} {_message(response)}")

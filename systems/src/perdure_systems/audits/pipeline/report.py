@@ -20,7 +20,7 @@ REPORT_FILE: Final = "report.pdf"
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parents[1] / "templates"), autoescape=True, undefined=StrictUndefined
 )
-_SHOWN_OPPORTUNITIES: Final = 12
+_OPPORTUNITIES_SHOWN: Final = 12
 _WORDS: Final = {
     "good": "This page is in good shape.",
     "fair": "This page works, and leaves room for improvement.",
@@ -82,8 +82,8 @@ def report_html(
         "missing": missing,
         "sizes": SIZES,
         "measured_at": measured_at.astimezone(UTC),
-        "opportunities": speed.opportunities[:_SHOWN_OPPORTUNITIES],
-        "more": max(0, len(speed.opportunities) - _SHOWN_OPPORTUNITIES),
+        "opportunities": speed.opportunities[:_OPPORTUNITIES_SHOWN],
+        "more": max(0, len(speed.opportunities) - _OPPORTUNITIES_SHOWN),
         "most_ms": max([one.saves_ms for one in speed.opportunities], default=0),
         "in_bytes": in_bytes,
     }

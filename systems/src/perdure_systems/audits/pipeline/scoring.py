@@ -11,7 +11,7 @@ from perdure_systems.audits.results import Rating, Strategy
 
 GOOD: Final = 0.9
 FAIR: Final = 0.5
-_TENTH: Final = 0.9061938024368232  # the inverse error function of 0.8, which puts a score of 0.9 at `good_at`
+_ERFINV_OF_0_8: Final = 0.9061938024368232  # the inverse error function of 0.8, which puts a score of 0.9 at `good_at`
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Curve(msgspec.Struct, frozen=True):
         """From 1 (best) to 0."""
         if value <= 0:
             return 1.0
-        spread = math.log(value / self.median) * _TENTH / math.log(self.median / self.good_at)
+        spread = math.log(value / self.median) * _ERFINV_OF_0_8 / math.log(self.median / self.good_at)
         return max(0.0, min(1.0, (1 - math.erf(spread)) / 2))
 
 

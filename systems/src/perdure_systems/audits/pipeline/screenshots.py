@@ -11,7 +11,7 @@ from perdure_systems.audits.addresses import check_address
 from perdure_systems.audits.pipeline.instruments import SIZES, instruments
 from perdure_systems.audits.results import Screenshot, Screenshots, Size
 
-_LONGEST_ERROR: Final = 300
+_ERROR_LIMIT_CHARACTERS: Final = 300
 _WHERE: Final = re.compile(r" at https?://\S+$")  # the browser repeats the address
 
 
@@ -51,4 +51,4 @@ def brief(error: BaseException) -> str:
     """Type and first line of an error."""
     lines = str(error).strip().splitlines()
     first = _WHERE.sub("", lines[0]) if lines else ""
-    return f"{type(error).__name__}: {first}".rstrip(": ")[:_LONGEST_ERROR]
+    return f"{type(error).__name__}: {first}".rstrip(": ")[:_ERROR_LIMIT_CHARACTERS]

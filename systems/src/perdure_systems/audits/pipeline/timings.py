@@ -18,11 +18,11 @@ _TITLES: Final = {
     "dom-content-loaded": "DOM Content Loaded",
     "load": "Page Load",
 }
-_SETTLE_MS: Final = 500
-_LOAD_MS: Final = 60_000
-_SLOW_SERVER_MS: Final = 600
-_MANY_REQUESTS: Final = 80
-_HEAVY_BYTES: Final = 1_600_000
+_WAIT_AFTER_LOAD_MS: Final = 500
+_LOAD_TIMEOUT_MS: Final = 60_000
+_SLOW_SERVER_FROM_MS: Final = 600
+_REQUESTS_ADVISED_LIMIT: Final = 80
+_PAGE_ADVISED_LIMIT_BYTES: Final = 1_600_000
 
 # Runs before the page's own scripts. Observers are buffered, so nothing is missed.
 OBSERVE: Final = """
@@ -58,10 +58,10 @@ _READ: Final = """() => {
 async def measure_with_browser(page: Page, url: str, strategy: Strategy) -> PageSpeed:
     """Load the page once and read its timings."""
     await page.add_init_script(OBSERVE)
-    response = await page.goto(url, wait_until="load", timeout=_LOAD_MS)
+    response = await page.goto(url, wait_until="load", timeout=_LOAD_TIMEOUT_MS)
     if response is None or not response.ok:
         raise ConnectionError(f"{url} answered {response.status if response else 'nothing'}")
-    await page.wait_for_timeout(_SETTLE_MS)
+    await page.wait_for_timeout(_WAIT_AFTER_LOAD_MS)
     seen: dict[str, Any] = await page.evaluate(_READ)
     values = {
         "first-contentful-paint": seen["fcp"],
@@ -87,7 +87,7 @@ def _metric(name: str, value: float, strategy: Strategy) -> Metric:
     curve = CURVES[strategy].get(name)
     text = f"{value:.3f}" if name == "cumulative-layout-shift" else f"{value:,.0f} ms"
     if name == "server-response-time":
-        rating = rated(1.0 if value < _SLOW_SERVER_MS else 0.0)
+        rating = rated(1.0 if value < _SLOW_SERVER_FROM_MS else 0.0)
     else:
         rating = "unknown" if curve is None else rated(curve.score(value))
     return Metric(name, _TITLES[name], round(value, 3), text, rating)
@@ -96,7 +96,7 @@ def _metric(name: str, value: float, strategy: Strategy) -> Metric:
 def _opportunities(seen: dict[str, Any]) -> list[Opportunity]:
     found = [
         (
-            seen["ttfb"] >= _SLOW_SERVER_MS,
+            seen["ttfb"] >= _SLOW_SERVER_FROM_MS,
             "Reduce the server response time",
             "The first byte comes late.",
             seen["ttfb"],
@@ -115,7 +115,12 @@ def _opportunities(seen: dict[str, Any]) -> list[Opportunity]:
             0,
         ),
         (seen["unsized"], "Give images a width and a height", f"Images that shift the layout: {seen['unsized']}.", 0),
-        (seen["requests"] > _MANY_REQUESTS, "Make fewer requests", f"The page makes {seen['requests']} requests.", 0),
-        (seen["bytes"] > _HEAVY_BYTES, "Send less", f"The page weighs {seen['bytes'] / 1e6:.1f} MB.", 0),
+        (
+            seen["requests"] > _REQUESTS_ADVISED_LIMIT,
+            "Make fewer requests",
+            f"The page makes {seen['requests']} requests.",
+            0,
+        ),
+        (seen["bytes"] > _PAGE_ADVISED_LIMIT_BYTES, "Send less", f"The page weighs {seen['bytes'] / 1e6:.1f} MB.", 0),
     ]
     return [Opportunity(title, text, round(saves)) for applies, title, text, saves in found if applies]

@@ -31,13 +31,13 @@ _PIXEL: Final = b64decode(
     "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAAMCAgICAgMCAgIDAwMDBAYEBAQEBAgGBgUGCQgKCgkICQkKDA8MCgsOCwkJDRENDg8QEBEQCgwSExIQEw8Q"
     "EBD/yQALCAABAAEBAREA/8wABgAQEAX/2gAIAQEAAD8A0s8g/9k="
 )
-_OK: Final = 200
+_OK_STATUS: Final = 200
 
 
 class Knobs(msgspec.Struct):
     """After `delay` seconds the first `failures` requests get the status `failure`, all others `status`."""
 
-    status: int = _OK
+    status: int = _OK_STATUS
     delay: float = 0
     failures: int = 0
     failure: int = 503
@@ -110,7 +110,7 @@ class Outside:
         self.calls["pagespeed"] += 1
         self.measured.append(dict(request.query_params))
         status = await self.pagespeed.answer()
-        if status != _OK:
+        if status != _OK_STATUS:
             return JSONResponse({"error": {"code": status, "message": f"stand-in answers {status}"}}, status)
         return JSONResponse(lighthouse(request.query_params["url"]))
 

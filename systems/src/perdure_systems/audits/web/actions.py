@@ -8,7 +8,7 @@ from perdure import ConflictError, JobFilter
 from perdure_systems.audits.jobs import AUDIT, CLEAN_UP, DELIVER, app
 from perdure_systems.audits.web.views import audit_view, webhook_view
 
-MOST_RETRIED: Final = 50
+RETRIED_WEBHOOKS_LIMIT: Final = 50
 
 
 async def retry_audit(audit_id: str, actor: str) -> None:

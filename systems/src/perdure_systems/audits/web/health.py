@@ -13,8 +13,8 @@ from perdure_systems.audits import settings, storage
 from perdure_systems.audits.jobs import QUEUES, app
 from perdure_systems.kit.browser import find_browser
 
-MOST_READY: Final = 100
-MOST_FAILURES: Final = 10
+READY_JOBS_LIMIT: Final = 100
+FAILURES_LIMIT: Final = 10
 _HOUR: Final = timedelta(hours=1)
 
 log = structlog.get_logger("perdure_systems.audits")
@@ -26,7 +26,7 @@ async def audits() -> Check:
     since = await desk.now() - _HOUR
     which = [JobFilter(queue=queue, states=("dead",), finished_after=since) for queue in QUEUES]
     failures = sum([(await desk.count(one)).jobs for one in which])
-    status = Condition.WARNING if failures > MOST_FAILURES else Condition.OK
+    status = Condition.WARNING if failures > FAILURES_LIMIT else Condition.OK
     return Check("audits", status, f"{failures} jobs failed in the last hour")
 
 
@@ -46,7 +46,7 @@ async def browser() -> Check:
     return Check("browser", Condition.OK, path)
 
 
-HEALTH: Final = HealthSettings(depth=MOST_READY, failures=MOST_FAILURES, checks=(audits, reports, browser))
+HEALTH: Final = HealthSettings(depth=READY_JOBS_LIMIT, failures=FAILURES_LIMIT, checks=(audits, reports, browser))
 
 
 @app.every("1m", per="fleet", name="audits.watch_health", at_start=False)

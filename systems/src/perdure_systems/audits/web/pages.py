@@ -30,7 +30,7 @@ from perdure_systems.kit.web import JsonResponse, read_page
 
 _HERE: Final = Path(__file__).parents[1]
 _PAGES: Final = Pages("Site audits", _HERE / "templates", (), jobs=f"queue:{QUEUES[0]}")
-_ROWS: Final = 15
+_ROWS_PER_PAGE: Final = 15
 _CHIPS: Final = {
     "pending": "ready",
     "processing": "running",
@@ -89,7 +89,7 @@ def _password_of(request: Request) -> str:
 
 async def show_audits(request: Request) -> Response:
     """All audits, newest first."""
-    page = read_page(request, size=_ROWS, largest=50)
+    page = read_page(request, size=_ROWS_PER_PAGE, largest=50)
     desk = await app.desk("app:audits")
     status = request.query_params.get("status", "")
     found = await listed(desk, AUDIT, status, page)
@@ -125,7 +125,7 @@ async def show_one(request: Request) -> Response:
 
 async def show_webhooks(request: Request) -> Response:
     """All webhooks with their deliveries."""
-    page = read_page(request, size=_ROWS, largest=50)
+    page = read_page(request, size=_ROWS_PER_PAGE, largest=50)
     desk = await app.desk("app:audits")
     status = request.query_params.get("status", "")
     found = await listed(desk, DELIVER, status, page)
@@ -164,7 +164,7 @@ async def retry_webhook(request: Request) -> Response:
 
 async def retry_failed(_: Request) -> Response:
     """Try up to 50 failed webhooks again."""
-    ids = await actions.retry_failed_webhooks(actions.MOST_RETRIED, "page")
+    ids = await actions.retry_failed_webhooks(actions.RETRIED_WEBHOOKS_LIMIT, "page")
     return JsonResponse({"retried": len(ids)}, HTTPStatus.ACCEPTED)
 
 

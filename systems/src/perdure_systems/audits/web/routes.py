@@ -26,7 +26,7 @@ from perdure_systems.kit.guards import bearer_of
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_number, read_page
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_LONGEST_LIST: Final = 100
+_PAGE_SIZE_LIMIT: Final = 100
 
 
 class ScanRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ async def allowed(field: str, url: str) -> str:
 
 async def list_audits(request: Request) -> Response:
     """The audits, newest first; `status` is one of this system's words."""
-    page = read_page(request, size=20, largest=_LONGEST_LIST)
+    page = read_page(request, size=20, largest=_PAGE_SIZE_LIMIT)
     found = await listed(await app.desk("app:audits"), AUDIT, request.query_params.get("status", ""), page)
     rows = [
         {
@@ -138,7 +138,7 @@ async def show_stats(_: Request) -> Response:
 
 async def list_webhooks(request: Request) -> Response:
     """The webhooks, newest first, with each delivery."""
-    page = read_page(request, size=20, largest=_LONGEST_LIST)
+    page = read_page(request, size=20, largest=_PAGE_SIZE_LIMIT)
     found = await listed(await app.desk("app:audits"), DELIVER, request.query_params.get("status", ""), page)
     return JsonResponse({"webhooks": await webhook_views(found.jobs), "page": page.number, "per_page": page.size})
 
@@ -156,7 +156,9 @@ async def retry_webhook(request: Request) -> Response:
 
 async def retry_failed(request: Request) -> Response:
     """Try failed webhooks again, 50 at most."""
-    limit = read_number(request, "limit", actions.MOST_RETRIED, at_least=1, at_most=actions.MOST_RETRIED)
+    limit = read_number(
+        request, "limit", actions.RETRIED_WEBHOOKS_LIMIT, at_least=1, at_most=actions.RETRIED_WEBHOOKS_LIMIT
+    )
     ids = await actions.retry_failed_webhooks(limit, "app:audits-api")
     return JsonResponse({"retried": len(ids), "ids": ids}, HTTPStatus.ACCEPTED)
 

@@ -9,8 +9,8 @@ from perdure import Desk, JobFilter, NotFoundError
 from perdure_systems.audits import settings
 from perdure_systems.audits.jobs import AUDIT, DELIVER, DELIVERY_WORDS, WORDS, app, records
 
-NEARLY: Final = 0.8
-_CAP: Final = 100_000
+NEARLY_USED_SHARE: Final = 0.8
+_JOBS_COUNTED_LIMIT: Final = 100_000
 
 
 async def stats() -> dict[str, Any]:
@@ -22,8 +22,8 @@ async def stats() -> dict[str, Any]:
     audits = await _by_word(desk, AUDIT, WORDS)
     return {
         "audits": audits,
-        "completed_last_day": (await desk.count(day_ago, cap=_CAP)).jobs,
-        "failed_last_hour": (await desk.count(hour_ago, cap=_CAP)).jobs,
+        "completed_last_day": (await desk.count(day_ago, cap=_JOBS_COUNTED_LIMIT)).jobs,
+        "failed_last_hour": (await desk.count(hour_ago, cap=_JOBS_COUNTED_LIMIT)).jobs,
         "webhooks": await _by_word(desk, DELIVER, DELIVERY_WORDS),
         "races": await records.races(),
         "quota": await quota_view(desk),
@@ -43,13 +43,13 @@ async def quota_view(desk: Desk) -> dict[str, Any]:
         "used_last_day": round(used),
         "per_day": settings.per_day(),
         "per_minute": settings.per_minute(),
-        "is_nearly_used": used >= NEARLY * settings.per_day(),
+        "is_nearly_used": used >= NEARLY_USED_SHARE * settings.per_day(),
     }
 
 
 async def _by_word(desk: Desk, kind: str, words: dict[str, str]) -> dict[str, int]:
     counted = dict.fromkeys(words.values(), 0)
-    for tally in await desk.count_by("state", which=JobFilter(kind=kind), cap=_CAP):
+    for tally in await desk.count_by("state", which=JobFilter(kind=kind), cap=_JOBS_COUNTED_LIMIT):
         word = words.get(str(tally.state), str(tally.state))
         counted[word] = counted.get(word, 0) + tally.jobs
     return counted

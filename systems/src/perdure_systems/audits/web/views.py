@@ -16,7 +16,7 @@ from perdure_systems.audits.results import HandedOver, PageSpeed, Report, Screen
 from perdure_systems.kit.web import PageRequest, Problem
 
 STEPS: Final = ("pagespeed", "screenshots", "pdf", "webhook")
-_MOST_WEBHOOKS: Final = 50
+_WEBHOOKS_SHOWN: Final = 50
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=[A-Z]\w*(?::|$))")
 
 
@@ -134,7 +134,7 @@ async def audit_view(audit_id: str) -> AuditView:
 
 async def webhooks_of(desk: Desk, which: JobFilter) -> list[WebhookView]:
     """The webhooks that match, newest first, each with its deliveries."""
-    return await webhook_views((await desk.jobs(which, Page(limit=_MOST_WEBHOOKS))).jobs)
+    return await webhook_views((await desk.jobs(which, Page(limit=_WEBHOOKS_SHOWN))).jobs)
 
 
 async def webhook_views(jobs: Sequence[JobView]) -> list[WebhookView]:

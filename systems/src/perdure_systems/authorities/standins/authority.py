@@ -19,7 +19,7 @@ from perdure_systems.authorities.standins.behaviour import Behaviour, Reply, See
 from perdure_systems.authorities.standins.clock import now
 from perdure_systems.authorities.standins.pki import as_pem, new_intermediate, new_root, sign_request
 
-_FIRST: Final = 1_000
+_FIRST_NUMBER: Final = 1_000
 ISSUED: Final = "issued"
 PENDING: Final = "pending"
 REJECTED: Final = "rejected"
@@ -63,7 +63,7 @@ class StandIn:
         self.root = new_root(f"{title} stand-in root", now())
         self.intermediate = new_intermediate(self.root, f"{title} stand-in issuing", now())
         self._foreign = new_intermediate(new_root("nobody's root", now()), "nobody", now())
-        self._next = _FIRST
+        self._next = _FIRST_NUMBER
 
     def routes(self) -> list[Route]:
         """The paths of this authority."""
@@ -90,7 +90,7 @@ class StandIn:
     def reset(self) -> None:
         """Delete all orders and requests, and reset the behaviour."""
         self.behaviour, self.orders, self.seen, self.clock = Behaviour(), {}, [], time.monotonic
-        self._next = _FIRST
+        self._next = _FIRST_NUMBER
 
     def approve(self, order_id: str) -> None:
         """Issue an order now, as a person would."""

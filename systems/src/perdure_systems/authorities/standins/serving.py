@@ -28,8 +28,8 @@ from perdure_systems.authorities.standins.sectigo import SectigoStandIn
 from perdure_systems.kit.serving import LOOPBACK, bind
 from perdure_systems.kit.serving import serving as kit_serving
 
-_LOOK_EVERY: Final = 0.05  # seconds
-_PATIENCE: Final = 60.0
+_LOOK_EVERY_SECONDS: Final = 0.05
+_START_TIMEOUT_SECONDS: Final = 60.0
 
 
 class StandIns(msgspec.Struct):
@@ -64,13 +64,13 @@ def serving(folder: Path) -> Iterator[StandIns]:
                 await stack.enter_async_context(kit_serving(standin.app, listening, **_options(standin, files)))
             up.set()
             while not stopped.is_set():  # noqa: ASYNC110 - it is set by another thread
-                await asyncio.sleep(_LOOK_EVERY)
+                await asyncio.sleep(_LOOK_EVERY_SECONDS)
 
     thread = threading.Thread(target=asyncio.run, args=(run(),), name="stand-ins", daemon=True)
     thread.start()
     try:
-        if not up.wait(_PATIENCE):
-            raise RuntimeError(f"the stand-ins did not start within {_PATIENCE:g} s")
+        if not up.wait(_START_TIMEOUT_SECONDS):
+            raise RuntimeError(f"the stand-ins did not start within {_START_TIMEOUT_SECONDS:g} s")
         yield standins
     finally:
         stopped.set()

@@ -17,7 +17,7 @@ from perdure_systems.certificates.web.certificate_routes import find_certificate
 from perdure_systems.certificates.web.job_routes import failed_attempts, find_job, job_fields, trail_of, waiting_jobs
 from perdure_systems.kit.pages import Link, Pages
 
-_SHOWN: Final = 50
+_JOBS_SHOWN: Final = 50
 _COLOURS: Final = {
     "Pending": "ready", "Running": "running", "Failed": "dead", "Completed": "done", "Cancelled": "cancelled",
     "Paused": "paused", "AwaitingCSR": "waiting", "AwaitingApproval": "waiting", "active": "done", "requested": "ready",
@@ -39,7 +39,7 @@ async def certificates_page(_: Request) -> Response:
 async def certificate_page(http: Request) -> Response:
     """One certificate, its chain and its jobs."""
     one = await find_certificate(http)
-    views = (await (await desk()).jobs(JobFilter(kind=ISSUE, tag=tag(one.id)), Page(limit=_SHOWN))).jobs
+    views = (await (await desk()).jobs(JobFilter(kind=ISSUE, tag=tag(one.id)), Page(limit=_JOBS_SHOWN))).jobs
     return await _render("certificate.html", "/", one=one, jobs=[job_fields(view) for view in views])
 
 
@@ -48,10 +48,10 @@ async def jobs_page(http: Request) -> Response:
     show = http.query_params.get("show", "")
     views: list[JobView]
     if show == "waiting":
-        views = (await waiting_jobs())[:_SHOWN]
+        views = (await waiting_jobs())[:_JOBS_SHOWN]
     else:
         which = JobFilter(kind=ISSUE, states="dead") if show == "failed" else JobFilter(kind=ISSUE)
-        views = list((await (await desk()).jobs(which, Page(limit=_SHOWN))).jobs)
+        views = list((await (await desk()).jobs(which, Page(limit=_JOBS_SHOWN))).jobs)
     jobs = [job_fields(view) for view in views]
     names = {}
     for job in jobs:  # a page of them

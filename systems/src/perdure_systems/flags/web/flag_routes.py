@@ -22,7 +22,7 @@ from perdure_systems.kit.web import JsonResponse, Problem, read_body
 
 _FLAGS: Final = "/api/admin/flags"
 _ONE: Final = f"{_FLAGS}/{{flagKey}}"
-_LONGEST_USER: Final = 500
+_USER_ID_LIMIT_CHARACTERS: Final = 500
 
 
 class NewFlag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,8 +90,8 @@ async def delete(request: Request) -> Response:
 async def evaluate(request: Request) -> Response:
     """`GET /api/flags/{flagKey}/evaluate?userId=ada`: whether the flag is on for a user."""
     user = request.query_params.get("userId", "")
-    if not 1 <= len(user) <= _LONGEST_USER:
-        detail = f"userId must be 1 to {_LONGEST_USER} characters, got {len(user)}"
+    if not 1 <= len(user) <= _USER_ID_LIMIT_CHARACTERS:
+        detail = f"userId must be 1 to {_USER_ID_LIMIT_CHARACTERS} characters, got {len(user)}"
         raise Problem(HTTPStatus.BAD_REQUEST, detail, field="userId")
     flag = await read_through(request.path_params["flagKey"])
     if flag is None:

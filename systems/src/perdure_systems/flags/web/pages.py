@@ -34,8 +34,8 @@ ON_DESK: Final = {
     "Alerts": f"{DESK}/alerts",
 }
 """What the engine counts and shows."""
-_SHOWN: Final = 200
-_LONGEST_TOKEN: Final = 500
+_SCHEDULES_SHOWN: Final = 200
+_FORM_LIMIT_BYTES: Final = 500
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+: )")
 _PAGES: Final = Pages("Flags", Path(__file__).parent / "templates", (), jobs=f"queue:{QUEUE}")
 
@@ -57,8 +57,8 @@ def signed_in(handler: Handler) -> Handler:
 @signed_in
 async def show_overview(request: Request) -> Response:
     """What needs a person, the figures, and what comes next."""
-    metrics, failing = await measure_retries(), await failing_schedules(_SHOWN)
-    latest = await list_schedules(None, Page(_SHOWN))
+    metrics, failing = await measure_retries(), await failing_schedules(_SCHEDULES_SHOWN)
+    latest = await list_schedules(None, Page(_SCHEDULES_SHOWN))
     return await _render(
         request,
         "overview.html",
@@ -84,7 +84,7 @@ async def show_flag(request: Request) -> Response:
     """One flag: its schedules and its changes."""
     key = request.path_params["flagKey"]
     flag = next((one for one in await list_flags(database) if one.key == key), None)
-    schedules = await list_schedules(key, Page(_SHOWN))
+    schedules = await list_schedules(key, Page(_SCHEDULES_SHOWN))
     changes = await list_changes(database, key)
     if flag is None and not changes:
         return await _render(request, "missing.html", here="/flags", status=HTTPStatus.NOT_FOUND, what=f"flag {key}")
@@ -106,7 +106,7 @@ async def show_flag(request: Request) -> Response:
 async def show_schedules(request: Request) -> Response:
     """The latest schedules of all flags, by status."""
     tab = request.query_params.get("status", "all")
-    found = await list_schedules(None, Page(_SHOWN))
+    found = await list_schedules(None, Page(_SCHEDULES_SHOWN))
     counts = {name: sum(one.status == name for one in found) for name in TABS} | {"all": len(found)}
     return await _render(
         request,
@@ -115,7 +115,7 @@ async def show_schedules(request: Request) -> Response:
         tab=tab if tab in TABS else "all",
         tabs=TABS,
         counts=counts,
-        most=_SHOWN,
+        most=_SCHEDULES_SHOWN,
         schedules=[one for one in found if tab not in TABS[1:] or one.status == tab],
     )
 
@@ -143,7 +143,7 @@ async def show_sign_in(_: Request) -> Response:
 
 async def sign_in(request: Request) -> Response:
     """Keep a valid token in a cookie that no script can read."""
-    given = parse_qs((await request.body())[:_LONGEST_TOKEN].decode(errors="replace"))
+    given = parse_qs((await request.body())[:_FORM_LIMIT_BYTES].decode(errors="replace"))
     token = given.get("token", [""])[0].strip()
     caller = caller_with(token)
     if caller is None or not caller.is_admin:

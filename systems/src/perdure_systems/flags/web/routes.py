@@ -34,7 +34,7 @@ from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_page
 _OF_FLAG: Final = "/api/admin/flags/{flagKey}/schedule"
 _ONE: Final = f"{_OF_FLAG}/{{scheduleId}}"
 _ALL: Final = "/api/admin/flag-schedules"
-_MOST_IN_A_BATCH: Final = 100
+_SCHEDULES_PER_BATCH_LIMIT: Final = 100
 
 
 class OfFlag(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,7 +47,7 @@ class OfFlag(msgspec.Struct, frozen=True, rename="camel"):
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schedules that are made together, or not at all."""
 
-    schedules: Annotated[list[OfFlag], msgspec.Meta(min_length=1, max_length=_MOST_IN_A_BATCH)]
+    schedules: Annotated[list[OfFlag], msgspec.Meta(min_length=1, max_length=_SCHEDULES_PER_BATCH_LIMIT)]
 
 
 class ScheduleList(msgspec.Struct, frozen=True, rename="camel"):

@@ -14,7 +14,7 @@ from perdure_systems.notifications.channels.message import Message
 from perdure_systems.notifications.channels.notifier import DeliveryError
 
 _IMPLICIT_TLS_PORT: Final = 465
-_TIMEOUT: Final = 10.0
+_SMTP_TIMEOUT_SECONDS: Final = 10.0
 
 
 class EmailChannel(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class EmailChannel(msgspec.Struct, frozen=True, kw_only=True):
                 password=self.password or None,
                 use_tls=is_implicit,
                 start_tls=self.use_tls and not is_implicit,
-                timeout=_TIMEOUT,
+                timeout=_SMTP_TIMEOUT_SECONDS,
             )
         except aiosmtplib.SMTPResponseException as error:
             raise DeliveryError(f"email server answered {error.code} {error.message}") from None

@@ -11,8 +11,8 @@ import msgspec
 from perdure_systems.notifications.channels.message import Message, Severity
 from perdure_systems.notifications.channels.posting import post
 
-_LONGEST_MESSAGE: Final = 130
-_LONGEST_DESCRIPTION: Final = 15_000
+_MESSAGE_LIMIT_CHARACTERS: Final = 130
+_DESCRIPTION_LIMIT_CHARACTERS: Final = 15_000
 
 
 class Priority(StrEnum):
@@ -43,9 +43,9 @@ class OpsGenieChannel(msgspec.Struct, frozen=True, kw_only=True):
     async def send(self, message: Message, http: httpx.AsyncClient) -> str:
         """Send a message; OpsGenie answers 202 and works on it afterwards."""
         alert = {
-            "message": message.headline[:_LONGEST_MESSAGE],
+            "message": message.headline[:_MESSAGE_LIMIT_CHARACTERS],
             "alias": message.id,
-            "description": message.body[:_LONGEST_DESCRIPTION],
+            "description": message.body[:_DESCRIPTION_LIMIT_CHARACTERS],
             "priority": self.priority if message.severity is None else _PRIORITIES[message.severity],
             "source": "certctl",
         }

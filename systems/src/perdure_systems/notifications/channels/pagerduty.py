@@ -10,7 +10,7 @@ import msgspec
 from perdure_systems.notifications.channels.message import Message, Severity
 from perdure_systems.notifications.channels.posting import post
 
-_LONGEST_SUMMARY: Final = 1_024
+_SUMMARY_LIMIT_CHARACTERS: Final = 1_024
 
 
 class PagerDutyChannel(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class PagerDutyChannel(msgspec.Struct, frozen=True, kw_only=True):
             "event_action": "trigger",
             "dedup_key": message.id,
             "payload": {
-                "summary": message.headline[:_LONGEST_SUMMARY],
+                "summary": message.headline[:_SUMMARY_LIMIT_CHARACTERS],
                 "source": "certctl",
                 "severity": message.severity or self.severity,
                 "timestamp": message.created_at,

@@ -11,7 +11,7 @@ import msgspec
 
 from perdure_systems.notifications.channels.notifier import DeliveryError
 
-_SHOWN: Final = 300
+_ANSWER_SHOWN_CHARACTERS: Final = 300
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -37,5 +37,6 @@ async def post(
 def refusal(name: str, status: int, text: str) -> DeliveryError:
     """The error for an answer that is not 2xx, with the beginning of what was answered."""
     return DeliveryError(
-        f"{name} answered {status} {responses.get(status, '')}".rstrip() + f": {' '.join(text.split())[:_SHOWN]}"
+        f"{name} answered {status} {responses.get(status, '')}".rstrip()
+        + f": {' '.join(text.split())[:_ANSWER_SHOWN_CHARACTERS]}"
     )

@@ -12,7 +12,7 @@ from perdure_systems.notifications.channels.message import Message
 from perdure_systems.notifications.channels.notifier import DeliveryError
 from perdure_systems.notifications.channels.posting import refusal
 
-TIMEOUT: Final = "10s"
+DELIVERY_TIMEOUT: Final = "10s"
 _sender: Final = Sender(allow_private=True)  # the settings name the address: no stranger chose it
 
 
@@ -40,7 +40,9 @@ class WebhookChannel(msgspec.Struct, frozen=True, kw_only=True):
         )
         headers = {"Idempotency-Key": message.id}
         try:
-            answer = await _sender.send(self.url, body, secret=self.secret or None, headers=headers, timeout=TIMEOUT)
+            answer = await _sender.send(
+                self.url, body, secret=self.secret or None, headers=headers, timeout=DELIVERY_TIMEOUT
+            )
         except (SendFailed, SendRefused) as error:
             raise _without_address(error) from None
         return f"webhook answered {answer.status}"

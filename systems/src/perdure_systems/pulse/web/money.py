@@ -18,7 +18,7 @@ from perdure_systems.pulse.web.views import reason_of
 
 _MINUTE: Final = timedelta(minutes=1)
 _PAUSED: Final = JobFilter(queue=QUEUE, kind="pulse.analyse", states="paused")
-_LARGEST: Final = 1_000_000_000
+_AMOUNT_MAX: Final = 1_000_000_000
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +96,10 @@ async def change_limits(desk: Desk, new: NewLimits) -> Money:
 
 def _check(name: str, value: float) -> None:
     least = 1 if name == "calls_per_minute" else 0
-    if not least <= value <= _LARGEST:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"{name} must be from {least} to {_LARGEST:,}, got {value}", field=name)
+    if not least <= value <= _AMOUNT_MAX:
+        raise Problem(
+            HTTPStatus.BAD_REQUEST, f"{name} must be from {least} to {_AMOUNT_MAX:,}, got {value}", field=name
+        )
 
 
 async def _held(desk: Desk) -> Counter[str]:

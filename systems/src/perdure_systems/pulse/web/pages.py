@@ -21,8 +21,8 @@ from perdure_systems.pulse.web.routes import desk, result_of
 from perdure_systems.pulse.web.views import STATES, show_all, show_page
 from perdure_systems.pulse.web.workers import show_workers
 
-_PER_PAGE: Final = 25
-_CHILDREN: Final = 200
+_JOBS_PER_PAGE: Final = 25
+_CHILDREN_SHOWN: Final = 200
 _CHIPS: Final = {"queued": "ready", "completed": "done", "failed": "dead"}
 
 pages = Pages(
@@ -37,7 +37,7 @@ def chip_of(state: str) -> str:
 
 async def jobs_page(request: Request) -> Response:
     """Jobs, newest first, with the workers above them."""
-    at, page = await desk(), read_page(request, size=_PER_PAGE)
+    at, page = await desk(), read_page(request, size=_JOBS_PER_PAGE)
     state = request.query_params.get("state") or None
     jobs, more = await show_page(at, state, Page(limit=page.size, number=page.number))
     return pages.render(
@@ -73,7 +73,7 @@ async def job_page(request: Request) -> Response:
         job=job,
         job_id=view.id,
         result=await result_of(view),
-        children=await show_all(at, await operations.children_of(at, view, _CHILDREN)),
+        children=await show_all(at, await operations.children_of(at, view, _CHILDREN_SHOWN)),
         attempts=detail.attempts,
         why=await at.why(view.id),
         chip_of=chip_of,

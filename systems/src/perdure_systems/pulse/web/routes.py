@@ -22,7 +22,7 @@ from perdure_systems.pulse.web.money import Money, NewLimits, change_limits, mon
 from perdure_systems.pulse.web.views import Shown, show_all, show_page
 
 ACTOR: Final = "pulse-api"
-_MOST_CHILDREN: Final = 500
+_CHILDREN_LIMIT: Final = 500
 
 
 class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ async def show_job(request: Request) -> Response:
     at = await desk()
     view = await operations.find(at, request.path_params["id"])
     [shown] = await show_all(at, [view])
-    children = await show_all(at, await operations.children_of(at, view, _MOST_CHILDREN))
+    children = await show_all(at, await operations.children_of(at, view, _CHILDREN_LIMIT))
     return JsonResponse(Detailed(shown, await result_of(view), children))
 
 

@@ -20,7 +20,7 @@ _REASONS: Final = {
     "on hold": "paused_by_operator",
 }
 _CHILD: Final = "pulse.analyse"
-_DEEPEST_ROW: Final = 10_000  # the engine counts pages no further
+_ROWS_REACHED_LIMIT: Final = 10_000  # the engine counts pages no further
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +77,13 @@ def reason_of(view: JobView) -> str:
 async def show_page(desk: Desk, state: str | None, page: Page) -> tuple[list[Shown], bool]:
     """The jobs that were handed in, newest first, and whether there are more."""
     number = page.number or 1
-    if number * page.limit > _DEEPEST_ROW:
-        raise ArgumentError("page", f"must end within the first {_DEEPEST_ROW:,} jobs, got {number}: filter by state")
+    if number * page.limit > _ROWS_REACHED_LIMIT:
+        raise ArgumentError(
+            "page", f"must end within the first {_ROWS_REACHED_LIMIT:,} jobs, got {number}: filter by state"
+        )
     which = JobFilter(tag=TAG, states=states_of(state)) if state else JobFilter(tag=TAG)
     found = await desk.jobs(which, page)
-    has_more = found.next is not None and (number + 1) * page.limit <= _DEEPEST_ROW
+    has_more = found.next is not None and (number + 1) * page.limit <= _ROWS_REACHED_LIMIT
     return await show_all(desk, found.jobs), has_more
 
 
