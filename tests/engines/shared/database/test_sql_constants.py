@@ -18,8 +18,7 @@ from perdure.engines.sqlite.database.database import load
 ENGINES = ("postgres", "sqlite")
 COMMENT = re.compile(r"--.*$", re.MULTILINE)
 SLOT = re.compile(r"\{([A-Z_]+)\}")
-OF_ONE_ENGINE = {  # PostgreSQL notes the newest place in line from time to time, and counts in microseconds
-    "postgres/sql/fleet/upkeep.sql": {"interval '0.5 seconds'", "interval '1 hour'"},
+OF_ONE_ENGINE = {  # PostgreSQL counts throttle spans in microseconds
     "postgres/sql/flows/throttle.sql": {"interval '1 microsecond'"},
 }
 SPAN = re.compile(r"interval '[^0'][^']*'|interval '0\.[^']*'")

@@ -18,6 +18,7 @@ from perdure.domain.operate.audit import HANDLER, SYSTEM, Audited
 from perdure.engines.shared.batch_sizes import THROTTLE_KEYS_FORGOTTEN_AT_ONCE, WAITING_FOR_KEYS_LOOKED_AT
 from perdure.engines.shared.claim_tokens import HIGHEST_TOKEN_BY_CLOCK, TOKENS_PER_MS
 from perdure.engines.shared.gates.spend_spans import DAY, HOUR, MINUTE
+from perdure.engines.shared.seq_marks import SEQ_MARKED_EVERY, SEQ_MARKS_KEPT
 from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.policy.consequences import HELD_KEY_WAIT, JOB_DELETED
 from perdure.policy.limits.pausing import PAUSE_NOTE
@@ -39,6 +40,8 @@ CONSTANTS: Final[Mapping[str, timedelta | int | str]] = {
     "MINUTE": MINUTE,
     "NOMINAL_TIMES_KEPT": NOMINAL_TIMES_KEPT,
     "PAUSE_NOTE": PAUSE_NOTE,
+    "SEQ_MARKED_EVERY": SEQ_MARKED_EVERY,
+    "SEQ_MARKS_KEPT": SEQ_MARKS_KEPT,
     "STEP_GIVEN_UP": StepState.GIVEN_UP.value,
     "THROTTLE_KEYS_FORGOTTEN_AT_ONCE": THROTTLE_KEYS_FORGOTTEN_AT_ONCE,
     "TOKENS_PER_MS": TOKENS_PER_MS,

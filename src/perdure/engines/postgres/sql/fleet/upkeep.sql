@@ -55,19 +55,19 @@ WITH due AS MATERIALIZED (
 SELECT queue, count(*) FROM entering GROUP BY queue;
 
 -- name: mark_number
--- Note the newest number, if it has changed, at most twice a second.
+-- Note the newest number, if it has changed and the last mark is old enough.
 INSERT INTO {seq_mark} (at, seq)
 SELECT t.now, n.last_value
 FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) t
 CROSS JOIN {ready_seq} n
 LEFT JOIN LATERAL (SELECT at, seq FROM {seq_mark} WHERE at <= t.now ORDER BY at DESC LIMIT 1) m ON true
-WHERE m.at IS NULL OR (m.seq <> n.last_value AND m.at <= t.now - interval '0.5 seconds')
+WHERE m.at IS NULL OR (m.seq <> n.last_value AND m.at <= t.now - {SEQ_MARKED_EVERY})
 ON CONFLICT (at) DO NOTHING;
 
 -- name: forget_marks
--- Marks older than an hour, except the newest of them: all jobs that were due by then are ready.
+-- Expired marks, except the newest of them: all jobs that were due by then are ready.
 DELETE FROM {seq_mark} WHERE at < (
-    SELECT at FROM {seq_mark} WHERE at <= coalesce(%(now)s::timestamptz, now()) - interval '1 hour'
+    SELECT at FROM {seq_mark} WHERE at <= coalesce(%(now)s::timestamptz, now()) - {SEQ_MARKS_KEPT}
     ORDER BY at DESC LIMIT 1
 );
 
