@@ -138,11 +138,11 @@ class ChildrenTimeout(ChildrenFailed):
 
 
 def _listed(failed: tuple[FailedChild, ...]) -> str:
-    told = "; ".join(
+    text = "; ".join(
         f"job {c.job_id} is {c.state}{f': {_innermost(c.error)}' if c.error else ''}" for c in failed[:_CHILDREN_NAMED]
     )
     more = f"; and {len(failed) - _CHILDREN_NAMED} more" if len(failed) > _CHILDREN_NAMED else ""
-    return f": {told}{more}" if told else ""
+    return f": {text}{more}" if text else ""
 
 
 def _innermost(error: str) -> str:
@@ -168,8 +168,8 @@ class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
     """
 
     def __init__(self, event: str, waited: str, question: str | None = None) -> None:
-        told = f"event {event!r} did not arrive" if question is None else f"{question!r} was not answered"
-        super().__init__(f"{told} within {waited}")
+        text = f"event {event!r} did not arrive" if question is None else f"{question!r} was not answered"
+        super().__init__(f"{text} within {waited}")
         self.event = event
 
 

@@ -278,14 +278,14 @@ class Journal:
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings of a job whose handler has returned: steps given up, not asked for, or never begun."""
-        told, kept = list(self._warnings.values()), self._records or {}
+        texts, kept = list(self._warnings.values()), self._records or {}
         if self._unkept_warnings:
-            told.append(f"and {self._unkept_warnings} more warnings, of which {WARNINGS_KEPT} are kept")
+            texts.append(f"and {self._unkept_warnings} more warnings, of which {WARNINGS_KEPT} are kept")
         if unasked := [key for key in kept if key not in self._asked]:
-            told.append(f"stored steps were not used (was the handler changed?): {', '.join(unasked)}")
+            texts.append(f"stored steps were not used (was the handler changed?): {', '.join(unasked)}")
         if never := [f"{call} of {key}" for key, call in self._named.items() if key not in self._asked | kept.keys()]:
-            told.append(f"never begun (is an `await` missing?): {', '.join(never)}")
-        return tuple(told)
+            texts.append(f"never begun (is an `await` missing?): {', '.join(never)}")
+        return tuple(texts)
 
     def show(self, current: float, total: float | None, note: str | None) -> None:
         """Report progress: remembered here, and written soon."""

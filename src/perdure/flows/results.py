@@ -54,7 +54,7 @@ def read(key: str, text: str | None, wanted: Callable[..., Any] | type | None) -
     except (msgspec.MsgspecError, ValueError, TypeError, NotImplementedError) as error:
         raise StepError(
             key,
-            f"does not fit {_told(wanted)}: {error}; if its type was changed while this job was under way,"
+            f"does not fit {_described(wanted)}: {error}; if its type was changed while this job was under way,"
             " give the new step another name, or enqueue the job again",
         ) from error
 
@@ -85,7 +85,7 @@ def _reader(key: str, function: Callable[..., Any]) -> msgspec.json.Decoder[Any]
         raise StepError(key, f"has a function whose result cannot be read back from JSON: {error}") from error
 
 
-def _told(wanted: Callable[..., Any] | type | None) -> str:
+def _described(wanted: Callable[..., Any] | type | None) -> str:
     if isinstance(wanted, type):
         return wanted.__qualname__
     return f"what {getattr(wanted, '__qualname__', 'its function')} is annotated to return"

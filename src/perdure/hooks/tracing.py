@@ -68,7 +68,7 @@ class JobTracer(Protocol):
     def to_process(self, mark: Any) -> dict[str, str] | None:
         """The trace context for the process of an isolated attempt."""
 
-    def in_process(self, told: dict[str, str] | None) -> None:
+    def in_process(self, trace_context: dict[str, str] | None) -> None:
         """Let everything in this process belong to the attempt."""
 
     def call(self, claim: Claim, kind: CallKind, key: str) -> AbstractContextManager[Calling]:

@@ -62,9 +62,9 @@ class Bounds(Struct, frozen=True, kw_only=True):
         if self.timeout is not None:
             low, high = self.timeout
             if timeout is None or not low <= timeout <= high:
-                told = "no limit" if timeout is None else format_duration(timeout)
+                given = "no limit" if timeout is None else format_duration(timeout)
                 span = f"{format_duration(low)} to {format_duration(high)}"
-                raise SettingsError("timeout", f"of job {job} must be from {span}, got {told}")
+                raise SettingsError("timeout", f"of job {job} must be from {span}, got {given}")
 
     def check_crash_limit(self, limit: int, job: str) -> None:
         """Refuse a crash limit that is out of bounds."""
@@ -89,8 +89,8 @@ def _limits(policy: Retry) -> Iterator[int | None]:
 
 def _check(field: str, job: str, value: int | None, low: int, high: int) -> None:
     if value is None or not low <= value <= high:
-        told = "no limit" if value is None else value
-        raise SettingsError(field, f"of job {job} must be from {low} to {high}, got {told}")
+        given = "no limit" if value is None else value
+        raise SettingsError(field, f"of job {job} must be from {low} to {high}, got {given}")
 
 
 def _check_counts(field: str, pair: Any) -> None:

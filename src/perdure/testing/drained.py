@@ -56,9 +56,9 @@ class Drained(Struct, frozen=True, kw_only=True):
         states = Counter(job.state for job in self.jobs)
         warned = sum(bool(job.warnings) for job in self.jobs)
         marks = {JobState.SUCCEEDED: f" ({warned} with warnings)"} if warned else {}
-        told = ", ".join(f"{states[state]} {state}{marks.get(state, '')}" for state in JobState if states[state])
-        told = told or "nothing"
-        return f"{told} in {self.attempts} attempts; {self.left} left"
+        text = ", ".join(f"{states[state]} {state}{marks.get(state, '')}" for state in JobState if states[state])
+        text = text or "nothing"
+        return f"{text} in {self.attempts} attempts; {self.left} left"
 
     def _in(self, state: JobState) -> int:
         return sum(job.state is state for job in self.jobs)

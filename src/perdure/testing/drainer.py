@@ -104,7 +104,7 @@ class Drainer:
                 if horizon is not None:
                     await self.calendar.fire()
             else:
-                still = await self._told(PARKED, queue) or "those of schedules"
+                still = await self._kinds_in(PARKED, queue) or "those of schedules"
                 raise AssertionError(
                     f"{limit} jumps in time were made, and jobs are still to come: {still}; raise limit=…?"
                 )
@@ -182,7 +182,7 @@ class Drainer:
         self, runner: Runner, queues: Iterable[str] | None, limit: int, until: Callable[[], bool]
     ) -> None:
         await runner.run(queues, limit, until)
-        if runner.attempts >= limit and not until() and (ready := await self._told({JobState.READY})):
+        if runner.attempts >= limit and not until() and (ready := await self._kinds_in({JobState.READY})):
             raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
 
     async def _next_due(self, queue: str | None, horizon: datetime | None) -> datetime | None:
@@ -234,7 +234,7 @@ class Drainer:
             found |= {view.id: view for view in await self._store.jobs(which, Page(_JOBS_PER_CALL))}
         return [found[job_id] for job_id in wanted if job_id in found]
 
-    async def _told(self, states: Iterable[JobState], queue: str | None = None) -> str:
+    async def _kinds_in(self, states: Iterable[JobState], queue: str | None = None) -> str:
         views = await self._store.jobs(JobFilter(states=frozenset(states), queue=queue), Page(_JOBS_PER_CALL))
         kinds = [view.kind for view in views]
         return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))

@@ -46,18 +46,18 @@ class Enqueued(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """The call as text, with its options."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if name in self.plain)
-        told = [f"queue={self.queue!r}"]
+        parts = [f"queue={self.queue!r}"]
         if self.priority != DEFAULT_PRIORITY:
-            told.append(f"priority={self.priority}")
+            parts.append(f"priority={self.priority}")
         if self.due_at is not None:
-            told.append(f"due in {format_duration(self.delay)}")
+            parts.append(f"due in {format_duration(self.delay)}")
         if self.tags:
-            told.append(f"tags={list(self.tags)}")
+            parts.append(f"tags={list(self.tags)}")
         if self.meta:
-            told.append(f"meta={self.meta}")
+            parts.append(f"meta={self.meta}")
         if self.ref is not None:
-            told.append(f"ref={self.ref!r}")
-        return f"{self.kind}({given})  [{', '.join(told)}]"
+            parts.append(f"ref={self.ref!r}")
+        return f"{self.kind}({given})  [{', '.join(parts)}]"
 
 
 def read(job: NewJob, job_id: JobId, kind: Kind | None, now: datetime) -> Enqueued:

@@ -49,7 +49,7 @@ class Keeper:
         """Run a coroutine on the store's loop, and await it on the caller's."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def tell(self, what: Callable[[], object]) -> None:
+    def call_soon(self, what: Callable[[], object]) -> None:
         """Call a function on the store's loop, without waiting for it."""
         self._loop.call_soon_threadsafe(what)
 
@@ -91,15 +91,15 @@ class KeptStore:
 
     def ring(self, queues: Iterable[str]) -> None:
         """Notify workers, soon and without waiting, that these queues have work."""
-        self._keeper.tell(partial(self._store.ring, tuple(queues)))
+        self._keeper.call_soon(partial(self._store.ring, tuple(queues)))
 
     def await_ends(self, job_ids: Collection[JobId]) -> None:
         """Ask workers, soon and without waiting, to notify when these jobs end."""
-        self._keeper.tell(partial(self._store.await_ends, tuple(job_ids)))
+        self._keeper.call_soon(partial(self._store.await_ends, tuple(job_ids)))
 
     def ring_ended(self, job_ids: Iterable[JobId]) -> None:
         """Notify, soon and without waiting, the callers that await these ended jobs."""
-        self._keeper.tell(partial(self._store.ring_ended, tuple(job_ids)))
+        self._keeper.call_soon(partial(self._store.ring_ended, tuple(job_ids)))
 
     @asynccontextmanager
     async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:

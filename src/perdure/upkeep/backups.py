@@ -113,8 +113,8 @@ class Backups(Loop[Copied]):
     def _emit_failure(self, error: str, now: datetime) -> None:
         words = _NUMBERS.sub("", error)  # each names another file
         if self._refused is not None:
-            told, at = self._refused
-            if told == words and timedelta(0) <= now - at < self._plan.every:
+            reported, at = self._refused
+            if reported == words and timedelta(0) <= now - at < self._plan.every:
                 return
         self._refused = words, now
         self.emitter.emit(LoopFailed(self.name, f"no backup: {error}"))

@@ -165,8 +165,8 @@ async def _in_thread(function: Callable[[], Any], name: str) -> Any:
     while not outcome:
         try:
             await over.wait()
-        except asyncio.CancelledError as told:
-            cancelled = told
+        except asyncio.CancelledError as error:
+            cancelled = error
     result, failure = outcome[0]
     if failure is not None:
         raise failure

@@ -71,7 +71,7 @@ class CallerConnection:
             driver = next((_DRIVERS[name] for name in names if name in _DRIVERS), None)
             if driver is None:
                 raise _unknown(connection, names)
-        assert driver is not None  # noqa: S101 - a guest is a wrapper or a driver
+        assert driver is not None  # noqa: S101 - it is a wrapper or a driver
         borrowed: Borrowed = driver(connection)
         return borrowed
 

@@ -56,7 +56,7 @@ async def run_batch(journal: Journal, calls: Sequence[Planned], then: Planned | 
 
 
 def _with_meta(job: NewJob, batch: JobId, name: str | None, outcome: BatchOutcome) -> NewJob:
-    told = {
+    summary = {
         "id": batch,
         "name": name,
         "total": outcome.total,
@@ -65,4 +65,4 @@ def _with_meta(job: NewJob, batch: JobId, name: str | None, outcome: BatchOutcom
         "with_warnings": outcome.with_warnings,
     }
     given = msgspec.json.decode(job.meta, type=dict[str, Any]) if job.meta else {}
-    return replace(job, meta=encode(given | {"batch": told}))
+    return replace(job, meta=encode(given | {"batch": summary}))

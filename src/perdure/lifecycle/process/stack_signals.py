@@ -154,9 +154,9 @@ class _Pipe:
         os.close(self.writer)
 
 
-def _print(told: str) -> None:
+def _print(text: str) -> None:
     """Write to standard error, bypassing Python's buffer: the interrupted code may hold its lock."""
-    rest = told.encode(errors="replace")
+    rest = text.encode(errors="replace")
     with suppress(OSError):
         while rest:
             rest = rest[os.write(_STDERR, rest) :]

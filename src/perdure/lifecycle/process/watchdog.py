@@ -212,20 +212,20 @@ class _Age:
         self._limit = limit
         self._what: object = None
         self._since = 0.0
-        self._told = 0.0  # of this incident; 0: nothing
+        self._reported_age = 0.0  # of this incident; 0: nothing
         self._last: tuple[float, float] | None = None  # when something was told, and how long it had lasted
 
     def begin(self, what: object, now: float) -> None:
         """The incident is going on; no change if it was already."""
         if what != self._what:
-            self._what, self._since, self._told = what, now, 0.0
+            self._what, self._since, self._reported_age = what, now, 0.0
 
     def too_old(self, now: float) -> float | None:
         """Its age, if it should be reported now."""
         age = now - self._since
-        if age < max(self._limit, 2 * self._told) or not (self._told or self.is_news(age, now)):
+        if age < max(self._limit, 2 * self._reported_age) or not (self._reported_age or self.is_news(age, now)):
             return None
-        self._told = age
+        self._reported_age = age
         self._last = now, age
         return round(age, 3)
 
@@ -238,8 +238,8 @@ class _Age:
 
     def ended(self, now: float) -> float | None:
         """It is over; its age, if it was reported."""
-        age = round(now - self._since, 3) if self._told else None
-        self._what, self._told = None, 0.0
+        age = round(now - self._since, 3) if self._reported_age else None
+        self._what, self._reported_age = None, 0.0
         return age
 
 

@@ -137,12 +137,12 @@ class Webhooks:
 
 def delivery_of(webhook: str, event: LoggedEvent) -> NewJob:
     """The job that tells a receiver of an event; its ref keeps the same event from being delivered by a second one."""
-    told: dict[str, Any] = msgspec.to_builtins(event)
+    document: dict[str, Any] = msgspec.to_builtins(event)
     return NewJob(
         id=new_job_id(),
         kind=DELIVERY,
         queue=QUEUE,
-        args=msgspec.json.encode({"webhook": webhook, "event": told}).decode(),
+        args=msgspec.json.encode({"webhook": webhook, "event": document}).decode(),
         tags=(f"webhook:{webhook}",),
         ref=f"webhook {webhook} {event.id}",
     )

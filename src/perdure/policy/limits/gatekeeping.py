@@ -179,17 +179,17 @@ class _Batch:
         for check in request.budgets:
             if not check.refuses:
                 continue
-            purse = self._budget_spent(check.name)
+            budget_spent = self._budget_spent(check.name)
             for window, limit in check.limits:
-                used = purse.used(window, request.claim.job_id)
+                used = budget_spent.used(window, request.claim.job_id)
                 if not exceeds(used + check.estimate, limit):
                     continue
-                until, is_sure = purse.enough_at(window, limit, check.estimate, request.claim.job_id)
+                until, is_sure = budget_spent.enough_at(window, limit, check.estimate, request.claim.job_id)
                 wait = min(max(until - self.now, _SHORTEST_RECHECK), _LONGEST_RECHECK)
                 running = ""
-                if purse.may_be_enough(window, limit, check.estimate, request.claim.job_id):
+                if budget_spent.may_be_enough(window, limit, check.estimate, request.claim.job_id):
                     wait = min(wait, spread(_SPEND_RECHECK, request.claim.job_id))
-                    running = f", {purse.under_way:g} of it by estimates of running jobs"
+                    running = f", {budget_spent.under_way:g} of it by estimates of running jobs"
                 if check.fails or longest is None or wait > longest.wait:
                     free = "enough is free at" if is_sure else "enough is free some time after"
                     spent = f"{used:g} of {limit:g} spent in {format_duration(window)}{running}"
@@ -271,16 +271,16 @@ class _Batch:
             self.warnings.append(NearLimit(rate.key, used, rate.limit, rate.per))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
-        purse = self._budget_spent(check.name)
-        if not check.estimate and job_id not in purse.estimates:
+        budget_spent = self._budget_spent(check.name)
+        if not check.estimate and job_id not in budget_spent.estimates:
             return
-        before = [purse.totals[window] for window, _ in check.limits]
+        before = [budget_spent.totals[window] for window, _ in check.limits]
         estimate = Spend(check.name, self.now, check.estimate, job_id, is_estimate=True)
-        purse.add(estimate)
+        budget_spent.add(estimate)
         self.spends.append(estimate)
         for was, (window, limit) in zip(before, check.limits, strict=True):
-            if is_near(was, purse.totals[window], limit):
-                self.warnings.append(NearLimit(check.name, purse.totals[window], limit, window))
+            if is_near(was, budget_spent.totals[window], limit):
+                self.warnings.append(NearLimit(check.name, budget_spent.totals[window], limit, window))
 
     def _line(self, key: str) -> RateLine:
         if key not in self.lines:

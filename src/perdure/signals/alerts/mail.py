@@ -109,9 +109,9 @@ def _judged(address: MailAddress, code: int, answer: bytes | str) -> Exception:
 def _some_refused(address: MailAddress, refused: Mapping[str, tuple[int, bytes | str]]) -> Exception:
     """Some receivers, or all, were refused. A retry sends it to all again, as the same message."""
     each = "; ".join(f"{to} was answered {code}: {_words(address, said)}" for to, (code, said) in refused.items())
-    told = f"{_place(address)} refused {len(refused)} of {len(address.to)} receivers: {each}"[:_ERROR_LIMIT_CHARACTERS]
+    words = f"{_place(address)} refused {len(refused)} of {len(address.to)} receivers: {each}"[:_ERROR_LIMIT_CHARACTERS]
     is_final = all(code >= _PERMANENT_FROM_CODE for code, _ in refused.values())
-    return DeliveryRefused(told) if is_final else DeliveryFailed(told)
+    return DeliveryRefused(words) if is_final else DeliveryFailed(words)
 
 
 def _words(address: MailAddress, answer: bytes | str) -> str:

@@ -30,7 +30,7 @@ def text(notice: Notice) -> str:
 
 def document(notice: Notice) -> bytes:
     """The notice as JSON."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": notice.id,
         "sort": notice.sort,
         "rule": notice.rule,
@@ -42,7 +42,7 @@ def document(notice: Notice) -> bytes:
         "at": notice.at,
         "url": link_of(notice),
     }
-    return msgspec.json.encode(told)
+    return msgspec.json.encode(fields)
 
 
 def link_of(notice: Notice) -> str | None:

@@ -89,7 +89,7 @@ class SdkSpans:
         self._make = AttemptSpan
         self._home = Home(
             on_end=tracer.span_processor.on_end,
-            on_error=failures.tell,
+            on_error=failures.log,
             resource=tracer.resource,
             scope=InstrumentationScope(names.SCOPE, __version__),
             limits=getattr(tracer, "_span_limits", None) or SpanLimits(),
@@ -97,7 +97,7 @@ class SdkSpans:
             messaging=messaging,
         )
         self._on_start = tracer.span_processor.on_start
-        self._on_error = failures.tell
+        self._on_error = failures.log
         self._sampler = tracer.sampler
         self._answers = answers_of(tracer.sampler)
         self._ids = None if type(tracer.id_generator) is RandomIdGenerator else tracer.id_generator

@@ -17,7 +17,7 @@ class Failures(AbstractContextManager[None]):
     """Around calls of the SDK: `with failures: span.end()`. Logs the first error of each type."""
 
     def __init__(self) -> None:
-        self._told: set[type[BaseException]] = set()
+        self._logged: set[type[BaseException]] = set()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -25,11 +25,11 @@ class Failures(AbstractContextManager[None]):
         """Swallow an error, and log it."""
         if not isinstance(error, Exception):
             return False
-        self.tell(error)
+        self.log(error)
         return True
 
-    def tell(self, error: Exception) -> None:
+    def log(self, error: Exception) -> None:
         """Log an error, if it is the first of its type."""
-        if type(error) not in self._told:
-            self._told.add(type(error))
+        if type(error) not in self._logged:
+            self._logged.add(type(error))
             _log.warning("tracing failed; jobs go on, and errors of this type are told once", exc_info=error)

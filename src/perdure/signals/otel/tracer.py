@@ -54,9 +54,9 @@ class OtelTracer:
         """The context of the attempt as headers; None: it is not sampled."""
         return None if mark is None else carrier.inject(mark.get_span_context())
 
-    def in_process(self, told: dict[str, str] | None) -> None:
+    def in_process(self, trace_context: dict[str, str] | None) -> None:
         """Let everything in this process belong to the attempt."""
-        parent = None if told is None else carrier.extract(told)
+        parent = None if trace_context is None else carrier.extract(trace_context)
         mark = None if parent is None else NonRecordingSpan(parent)
         context.attach(WITHIN_UNSAMPLED if mark is None else within(mark))
 

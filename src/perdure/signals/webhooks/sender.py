@@ -169,12 +169,12 @@ async def _connect(places: list[Place]) -> socket.socket:
 def _judged(target: Target, head: Head, answer: Answer) -> Answer:
     if 200 <= answer.status < 300:  # noqa: PLR2004 - what HTTP calls success
         return answer
-    told = f"{target.origin} answered {answer.status}"
+    text = f"{target.origin} answered {answer.status}"
     if answer.status >= 500 or answer.status in _PASSING:  # noqa: PLR2004 - an error of the receiver
-        raise SendFailed(told, answer, retry_after(head.headers))
+        raise SendFailed(text, answer, retry_after(head.headers))
     if answer.status < 400:  # noqa: PLR2004 - a redirect
-        raise SendRefused(f"{told}: redirects are not followed, name the final address", answer)
-    raise SendRefused(told, answer)
+        raise SendRefused(f"{text}: redirects are not followed, name the final address", answer)
+    raise SendRefused(text, answer)
 
 
 def _joined(*parts: Mapping[str, str]) -> dict[str, str]:

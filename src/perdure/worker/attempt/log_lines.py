@@ -132,8 +132,8 @@ class AttemptLines:
             self._dropped = 0
         if dropped and len(lines) > 1:
             first = lines[0]
-            told = f"… {dropped + 1:,} lines dropped"
-            lines[0] = NewLine(claim=first.claim, at=first.at, level="info", text=told)
+            text = f"… {dropped + 1:,} lines dropped"
+            lines[0] = NewLine(claim=first.claim, at=first.at, level="info", text=text)
         return lines
 
     async def hold(self) -> None:

@@ -90,7 +90,7 @@ class Opener(Loop[bool]):
         self._on_growth = on_growth
         self._on_full = on_full
         self._limits = dict.fromkeys(slow_start.ramps, 0)
-        self._told = dict.fromkeys(slow_start.ramps, 0)
+        self._reported = dict.fromkeys(slow_start.ramps, 0)
 
     async def tick(self) -> bool:
         """Apply the current limits; the tick that finds every ramp at its end is the last."""
@@ -112,9 +112,9 @@ class Opener(Loop[bool]):
 
     def _emit_growth(self) -> None:
         for ramp, limit in self._limits.items():
-            told = self._told[ramp]
-            if limit >= 2 * told or limit == ramp.full > told:
-                self._told[ramp] = limit
+            reported = self._reported[ramp]
+            if limit >= 2 * reported or limit == ramp.full > reported:
+                self._reported[ramp] = limit
                 self.emitter.emit(WorkerOpening(self._worker, ramp.queue, limit, ramp.full))
 
 

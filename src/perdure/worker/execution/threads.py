@@ -33,7 +33,7 @@ class ThreadCrew:
         self._loop = loop
         self._inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
         self._ended: deque[tuple[Running, Outcome | None]] = deque()
-        self._told = False
+        self._is_delivery_called = False
         self._lock = threading.Lock()
         self._threads: dict[int, Running | None] = {}
 
@@ -80,8 +80,8 @@ class ThreadCrew:
         while (running := self._inbox.get()) is not None:
             outcome, replaced = self._attempt(ident, running)
             self._ended.append((running, outcome))
-            if not self._told:
-                self._told = True
+            if not self._is_delivery_called:
+                self._is_delivery_called = True
                 try:
                     self._loop.call_soon_threadsafe(self._deliver)
                 except RuntimeError:
@@ -125,7 +125,7 @@ class ThreadCrew:
         return replaced
 
     def _deliver(self) -> None:
-        self._told = False
+        self._is_delivery_called = False
         while self._ended:
             self._finish(*self._ended.popleft())
 

@@ -22,17 +22,17 @@ class NearLimits:
     def __init__(self, emitter: Emitter, clock: Clock) -> None:
         self._emitter = emitter
         self._clock = clock
-        self._told: dict[tuple[str, timedelta], float] = {}
+        self._reported_at: dict[tuple[str, timedelta], float] = {}
 
     def warn(self, warnings: Iterable[NearLimit]) -> None:
         """Emit the warnings that were not emitted a moment ago."""
         for warning in warnings:
             window = warning.gate, warning.per
-            now, last = self._clock.monotonic(), self._told.get(window)
+            now, last = self._clock.monotonic(), self._reported_at.get(window)
             if last is not None and now - last < _REPEAT_AFTER_SECONDS:
                 continue
-            if len(self._told) >= _GATES_REMEMBERED:
-                self._told.clear()
-            self._told[window] = now
+            if len(self._reported_at) >= _GATES_REMEMBERED:
+                self._reported_at.clear()
+            self._reported_at[window] = now
             used, per = round(warning.used, _DECIMALS_TOLD), format_duration(warning.per)
             self._emitter.emit(GateNearlyFull(warning.gate, used, warning.limit, per))

@@ -93,7 +93,7 @@ class Pauser(Loop[int]):
         self._pauses = pauses
         self._on_change = on_change
         self._on_end = on_end
-        self._told: dict[str, Pause] = {}
+        self._reported: dict[str, Pause] = {}
         self._had_ended = False
 
     async def tick(self) -> int:
@@ -112,14 +112,14 @@ class Pauser(Loop[int]):
     def _emit_changes(self, found: list[Pause]) -> None:
         now = {pause.id: pause for pause in found}
         for pause in found:
-            if pause.id not in self._told:
+            if pause.id not in self._reported:
                 until = None if pause.until is None else pause.until.isoformat(timespec="seconds")
-                told = (pause.id, pause.queue, pause.kind, pause.args, until, pause.actor, pause.why or "")
-                self.emitter.emit(JobsPaused(*told))
-        for pause in self._told.values():
+                fields = (pause.id, pause.queue, pause.kind, pause.args, until, pause.actor, pause.why or "")
+                self.emitter.emit(JobsPaused(*fields))
+        for pause in self._reported.values():
             if pause.id not in now:
                 self.emitter.emit(JobsResumed(pause.id, pause.queue, pause.kind))
-        self._told = now
+        self._reported = now
 
 
 def _is_whole_queue(pause: Pause) -> bool:

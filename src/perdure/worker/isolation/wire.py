@@ -56,7 +56,7 @@ class Order(Struct, frozen=True):
     trace: dict[str, str] | None = None  # the trace context for the process
 
 
-class _Told(Struct, frozen=True):
+class _NamedEvent(Struct, frozen=True):
     """An event by its name."""
 
     name: str
@@ -175,9 +175,9 @@ class Report(Struct, frozen=True):
 
     def event(self) -> Event:
         """The event for listeners."""
-        told = msgspec.json.decode(self.body, type=_Told)
+        named = msgspec.json.decode(self.body, type=_NamedEvent)
         kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
-        return msgspec.json.decode(told.facts, type=kinds[told.name])
+        return msgspec.json.decode(named.facts, type=kinds[named.name])
 
     def expense(self) -> Expense:
         """The reported spending."""
@@ -221,7 +221,7 @@ def store_call_of(call: StoreCall) -> Report:
 
 def event_of(event: Event) -> Report:
     """The message that carries an event."""
-    return Report(_EVENT, Raw(msgspec.json.encode(_Told(type(event).__name__, Raw(msgspec.json.encode(event))))))
+    return Report(_EVENT, Raw(msgspec.json.encode(_NamedEvent(type(event).__name__, Raw(msgspec.json.encode(event))))))
 
 
 def gate_of(request: GateRequest) -> Report:

@@ -52,13 +52,13 @@ class SignalPart:
 
     def ring(self, queues: Iterable[str]) -> None:
         """Notify workers, soon and without waiting, that these queues have work."""
-        to_tell = set(queues)
-        if not to_tell:
+        to_notify = set(queues)
+        if not to_notify:
             return
         self._wake()
-        told = to_tell & self._along
-        self._along -= told
-        self._pending |= to_tell - told
+        sent_along = to_notify & self._along
+        self._along -= sent_along
+        self._pending |= to_notify - sent_along
         if self._pending and self._ringing is None:
             self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet(0.0))
 

@@ -45,13 +45,13 @@ class BorrowingPart:
 class ThroughConnection:
     """Intake through one connection of a caller."""
 
-    def __init__(self, borrowing: BorrowingPart, guest: CallerConnection) -> None:
+    def __init__(self, borrowing: BorrowingPart, connection: CallerConnection) -> None:
         self._borrowing = borrowing
-        self._guest = guest
+        self._connection = connection
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs or none, as part of the caller's transaction."""
-        borrowed = await self._guest.borrow()
+        borrowed = await self._connection.borrow()
         if borrowed.database is not Database.POSTGRESQL:
             raise ArgumentError(
                 "connection", f"leads to {borrowed.database}, and this app's jobs are in PostgreSQL: use one to there"

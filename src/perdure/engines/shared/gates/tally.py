@@ -88,8 +88,8 @@ class Tallies:
         for (key, _), number in lent.items():
             in_all[key] = in_all.get(key, 0) + number
         for key, met in self._met.items():
-            is_told = key in lined or sum(met[1::2]) + in_all.get(key, 0) >= self._lines[key].least
-            found[key] = _each(key, met) if is_told else []
+            is_listed = key in lined or sum(met[1::2]) + in_all.get(key, 0) >= self._lines[key].least
+            found[key] = _each(key, met) if is_listed else []
         return found
 
     def after(self, begun: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -67,8 +67,8 @@ class WorkerPart:
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
         revoked = [(job_id, token) for job_id, token, _, is_revoked in rows if is_revoked]
         if revoked:
-            told = params | {"rows": to_document(revoked)}
-            await self._database.write(lambda transaction: transaction.change(self._sql["forget_revoked"], told))
+            forgotten = params | {"rows": to_document(revoked)}
+            await self._database.write(lambda transaction: transaction.change(self._sql["forget_revoked"], forgotten))
         return [CancelRequest(job_id, token, why) for job_id, token, why, _ in rows]
 
     async def workers(self) -> list[WorkerView]:

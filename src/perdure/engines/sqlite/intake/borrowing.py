@@ -88,13 +88,13 @@ class BorrowingPart:
 class ThroughConnection:
     """Intake through one connection of a caller."""
 
-    def __init__(self, part: BorrowingPart, guest: CallerConnection) -> None:
+    def __init__(self, part: BorrowingPart, connection: CallerConnection) -> None:
         self._part = part
-        self._guest = guest
+        self._connection = connection
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs or none, as part of the caller's transaction."""
-        borrowed = await self._part.check(await self._guest.borrow())
+        borrowed = await self._part.check(await self._connection.borrow())
         if not jobs:
             return []
         try:

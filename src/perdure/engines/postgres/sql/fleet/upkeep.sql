@@ -39,16 +39,16 @@ WITH due AS MATERIALIZED (
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
-), unlucky AS MATERIALIZED (
+), denied AS MATERIALIZED (
     SELECT job_id, seq FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} p SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL, seq = u.seq,
         due_at = coalesce(%(now)s::timestamptz, now()) + {HELD_KEY_WAIT}
-    FROM unlucky u WHERE p.job_id = u.job_id
+    FROM denied u WHERE p.job_id = u.job_id
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, since, {REASON_DUE} AS reason, fair_key, due_at AS place, seq, due_at
     FROM known
-    WHERE job_id NOT IN (SELECT job_id FROM unlucky)
+    WHERE job_id NOT IN (SELECT job_id FROM denied)
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM entering))
 ), {line_up}

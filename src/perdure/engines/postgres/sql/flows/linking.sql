@@ -10,7 +10,7 @@ WHERE p.state = 'waiting' AND p.awaits = %(awaits)s::text AND p.also_awaits IS N
 
 -- name: sleep_on
 -- The chain waits for its new link; workers are notified when the transaction commits.
-WITH told AS MATERIALIZED (
+WITH notified AS MATERIALIZED (
     SELECT pg_notify(%(channel)s::text, %(queue)s::text)
 )
-UPDATE {parked} SET awaits = %(awaits)s::text WHERE job_id = %(id)s::uuid AND (SELECT count(*) FROM told) > 0;
+UPDATE {parked} SET awaits = %(awaits)s::text WHERE job_id = %(id)s::uuid AND (SELECT count(*) FROM notified) > 0;

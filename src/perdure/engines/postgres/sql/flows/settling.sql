@@ -77,7 +77,7 @@ WITH active AS MATERIALIZED (
     RETURNING job_id, queue, failures, crashes, since, worker_id, token, claimed_at, 'running' AS state
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked UNION ALL SELECT * FROM taken
-), told AS (
+), revocations AS (
     INSERT INTO {revoked} (worker_id, job_id, token, why, at)
     SELECT worker_id, job_id, token, %(why)s::text, coalesce(%(now)s::timestamptz, now()) FROM taken
 ), done AS (
@@ -125,7 +125,7 @@ WITH ended AS MATERIALIZED (
         FROM {attempt} a WHERE a.job_id = i.job ORDER BY a.token DESC LIMIT 1
     ) e ON f.state = 'dead'
     WHERE f.state IS NOT NULL OR %(gone)s::text IS NOT NULL
-), told AS (
+), recorded AS (
     UPDATE {child} c
     SET fate = e.fate, result = e.result, error = coalesce(e.error, c.error), warnings = e.warnings
     FROM ended e WHERE c.job_id = e.job_id AND c.fate IS NULL
@@ -135,7 +135,7 @@ WITH ended AS MATERIALIZED (
     FROM (
         SELECT parent_id, family, count(*) FILTER (WHERE fate = 'succeeded') AS succeeded,
                count(*) FILTER (WHERE fate <> 'succeeded') AS failed
-        FROM told GROUP BY parent_id, family
+        FROM recorded GROUP BY parent_id, family
     ) t
     WHERE f.parent_id = t.parent_id AND f.key = t.family
     RETURNING f.parent_id, f.key, f.total, f.succeeded, f.failed, f.quorum, f.next_link
@@ -219,7 +219,7 @@ WITH chosen AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place, seq,
            coalesce(%(now)s::timestamptz, now()) AS due_at
     FROM granted
-), {line_up}, told AS MATERIALIZED (
+), {line_up}, notified AS MATERIALIZED (
     SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM granted) l
 )
-SELECT count(*) FROM granted WHERE (SELECT count(*) FROM told) > 0;
+SELECT count(*) FROM granted WHERE (SELECT count(*) FROM notified) > 0;

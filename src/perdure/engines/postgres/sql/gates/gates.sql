@@ -72,7 +72,7 @@ WITH t AS MATERIALIZED (
         SELECT total - number AS before FROM {gate_begun} WHERE key = i.key AND at > i.since ORDER BY at LIMIT 1
     ) f
     CROSS JOIN LATERAL (SELECT total, at FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l
-), told AS MATERIALIZED (
+), listed AS MATERIALIZED (
     SELECT i.key, i.since FROM begun i
     WHERE i.number + coalesce((SELECT sum(n.number) FROM lent n WHERE n.is_rate AND n.key = i.key), 0) >= i.least
     OR i.key IN (SELECT key FROM placed)
@@ -101,7 +101,7 @@ SELECT CASE WHEN is_rate THEN 'starts lent' ELSE 'slots lent' END, key, number, 
 UNION ALL
 SELECT 'ahead', key, NULL, NULL, NULL FROM begun WHERE at > (SELECT now FROM t)
 UNION ALL
-SELECT 'start', i.key, b.number, b.at, NULL FROM told i
+SELECT 'start', i.key, b.number, b.at, NULL FROM listed i
 CROSS JOIN LATERAL (SELECT number, at FROM {gate_begun} WHERE key = i.key AND at > i.since OFFSET 0) b;
 
 -- name: last_places

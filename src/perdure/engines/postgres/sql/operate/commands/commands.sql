@@ -201,7 +201,7 @@ WITH unready AS (
     DELETE FROM {finished} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, state
 ), taken AS (
     DELETE FROM {lease} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'running' AS state, worker_id, token
-), told AS (
+), revocations AS (
     INSERT INTO {revoked} (worker_id, job_id, token, why, at)
     SELECT worker_id, job_id, token, {JOB_DELETED}, coalesce(%(now)s::timestamptz, now()) FROM taken
 ), gone AS MATERIALIZED (
