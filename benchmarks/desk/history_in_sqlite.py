@@ -19,7 +19,7 @@ moment (i, at) AS (SELECT i, :begins + i * :length / :jobs FROM n),
 drawn (i, at, hex, lot, dead_lot) AS (
     SELECT i, at, printf('%012x', at / 1000), i * 7919 % 1000, (i * 104729 % 1000003) / 1000003.0 FROM moment
 ),
-told AS (
+described AS (
     SELECT
         i, at,
         substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-7'
@@ -34,7 +34,7 @@ told AS (
 SELECT
     *, json_extract(:kinds, '$[' || (party % 50) || ']') AS kind,
     json_extract(:queues, '$[' || (party % 5) || ']') AS queue
-FROM told;
+FROM described;
 """
 _JOBS: Final = """
 INSERT INTO perdure_job (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, turn)

@@ -127,7 +127,7 @@ async def _processors(url: str) -> AsyncIterator[None]:
             await asyncio.wait_for(process.wait(), 60)
 
 
-def told(engine: Engine, seen: Applied) -> str:
+def described(engine: Engine, seen: Applied) -> str:
     """The figures in a line."""
     late, shares = sorted(seen.delays), ", ".join(str(number) for number in sorted(seen.by_processor.values()))
     return (
@@ -151,7 +151,7 @@ def main() -> None:
         for engine in [Engine[name.upper()] for name in given.engine or ("sqlite", "postgres")]:
             with new_database(engine, server if engine is Engine.POSTGRES else folder) as place:
                 seen = asyncio.run(apply_all(address(engine, place), given.schedules))
-            print(told(engine, seen), flush=True)
+            print(described(engine, seen), flush=True)
             broken = broken or not seen.holds
     sys.exit(broken)
 

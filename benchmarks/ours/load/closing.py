@@ -45,10 +45,10 @@ def closing(engine: Engine, server: str, *, jobs: int = JOBS) -> float:
             running = asyncio.create_task(worker.run())
             while begun < jobs:  # noqa: ASYNC110 - what is measured must not be told to
                 await asyncio.sleep(0.01)
-            told = time.perf_counter()
+            asked_at = time.perf_counter()
             worker.stop()
             await running
-            took = time.perf_counter() - told
+            took = time.perf_counter() - asked_at
             assert [event.released for event in closed] == [jobs]
             return took
 

@@ -120,11 +120,11 @@ async def check_agents() -> str:
 async def warn_of_expiry() -> str:
     """Tell the owner of a certificate whose renewal does not come, once a day."""
     at = await now()
-    told = 0
+    notified = 0
     async for page in pages_of(DUE, now=at, short=0):
         for one in page:
-            told += await tell_of_late_renewal(one, at)
-    return f"{told} owners told"
+            notified += await tell_of_late_renewal(one, at)
+    return f"{notified} owners told"
 
 
 @loop("notify retry")

@@ -79,8 +79,8 @@ class Tour:
                     self._screen.plain(f"skipped: {why}")
                 await self._screen.wait_for_reader()
             self._screen.console.print()
-            told = f"{len(steps) - failed - skipped} of {len(steps)} steps kept their promise"
-            (self._screen.plain if failed else self._screen.good)(f"{told}, {skipped} skipped" if skipped else told)
+            text = f"{len(steps) - failed - skipped} of {len(steps)} steps kept their promise"
+            (self._screen.plain if failed else self._screen.good)(f"{text}, {skipped} skipped" if skipped else text)
             await self._look("one certificate waits for your approval: answer it here", "/approvals")
             await self._look("what the tour did, and who did it", "/audit")
             self._screen.say("Everything goes on until you close it. In another terminal the command line sees it too:")

@@ -113,9 +113,9 @@ def call_for(flag_key: str, new: NewSchedule, by: str) -> tuple[str, Call[int]]:
 def schedule_of(job: JobView, cache: JobView | None = None) -> Schedule:
     """The schedule that a job is, together with the job that invalidates the cache after it, if there is one."""
     given = msgspec.convert(job.arguments, _Arguments)
-    told, status = _failing(job, cache), status_of(job, cache)
-    is_over = told.state in {"dead", "succeeded", "cancelled"}
-    retries = job.failures + (0 if cache is None else cache.failures) - (told.state == "dead")
+    failing, status = _failing(job, cache), status_of(job, cache)
+    is_over = failing.state in {"dead", "succeeded", "cancelled"}
+    retries = job.failures + (0 if cache is None else cache.failures) - (failing.state == "dead")
     return Schedule(
         id=job.ref or job.id,
         flag_key=given.flag_key,
@@ -124,15 +124,15 @@ def schedule_of(job: JobView, cache: JobView | None = None) -> Schedule:
         status=status,
         retry_count=min(retries, given.policy.max_retries),
         max_retries=given.policy.max_retries,
-        next_retry_at=told.due_at if status == FAILED and not is_over else None,
-        last_error=told.last_error,
+        next_retry_at=failing.due_at if status == FAILED and not is_over else None,
+        last_error=failing.last_error,
         applied_at=job.finished_at if status == APPLIED else None,
         created_by=given.created_by,
         created_at=job.created_at,
         cancelled_by=job.cancelled_by if status == CANCELLED else None,
         cancelled_at=job.finished_at if status == CANCELLED else None,
         flag_changed_at=job.finished_at if job.state == "succeeded" else None,
-        needs_operator=told.state == "dead",
+        needs_operator=failing.state == "dead",
         priority=_meta(job).get("as", Priority.NORMAL.value),
         retry_policy=given.policy,
     )
@@ -140,9 +140,9 @@ def schedule_of(job: JobView, cache: JobView | None = None) -> Schedule:
 
 def status_of(job: JobView, cache: JobView | None = None) -> str:
     """One of pending, applied, failed, cancelled. A retry that is due or running has failed and not yet been mended."""
-    told = _failing(job, cache)
-    word = STATUS_OF[told.state]
-    return FAILED if word == PENDING and told.failures else word
+    failing = _failing(job, cache)
+    word = STATUS_OF[failing.state]
+    return FAILED if word == PENDING and failing.failures else word
 
 
 def tag_of(flag_key: str) -> str:

@@ -27,12 +27,12 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
 
 def problem_response(scope: Scope, status: int, detail: str, *, field: str | None = None) -> Response:
     """A problem document; a browser that asks for a page gets a page that says the same."""
-    title, told = HTTPStatus(status).phrase, detail[:_DETAIL_LIMIT_CHARACTERS]
+    title, text = HTTPStatus(status).phrase, detail[:_DETAIL_LIMIT_CHARACTERS]
     if "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith("/api/"):
-        page = _PAGES.render("error.html", here="", title=title, detail=told)
+        page = _PAGES.render("error.html", here="", title=title, detail=text)
         page.status_code = status
         return page
-    content: dict[str, Any] = {"title": title, "status": int(status), "detail": told}
+    content: dict[str, Any] = {"title": title, "status": int(status), "detail": text}
     if field is not None:
         content["field"] = field
     headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure_systems.audits import settings
-from perdure_systems.audits.pipeline.screenshots import told
+from perdure_systems.audits.pipeline.screenshots import errors_text
 from perdure_systems.audits.results import PageSpeed, Report, Strategy
 from perdure_systems.kit.rows import as_json
 
@@ -21,7 +21,7 @@ def webhook_body(audit_id: str, url: str, strategy: Strategy, speed: PageSpeed, 
             "metrics": {metric.name: metric.value for metric in speed.metrics},
             "screenshotsIncluded": bool(report.included),
             "screenshots": report.included,
-            "screenshotError": told(report.missing) or None,
+            "screenshotError": errors_text(report.missing) or None,
             "pdfUrl": f"{settings.public_url()}/api/v1/audits/{audit_id}/report.pdf",
         }
     )

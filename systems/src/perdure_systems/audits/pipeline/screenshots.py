@@ -38,11 +38,11 @@ async def take_screenshots(audit_id: str, url: str, required: bool) -> Screensho
             storage.save(audit_id, f"{size}.jpg", picture)
             taken[size] = Screenshot(f"{size}.jpg", width, height, len(picture))
     if errors and required:
-        raise ScreenshotsFailed(told(errors))
+        raise ScreenshotsFailed(errors_text(errors))
     return Screenshots(taken, errors)
 
 
-def told(errors: dict[Size, str]) -> str:
+def errors_text(errors: dict[Size, str]) -> str:
     """All errors in one line."""
     return "; ".join(f"{size}: {error}" for size, error in errors.items())
 
