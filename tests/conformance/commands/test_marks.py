@@ -75,7 +75,7 @@ async def test_a_mark_stays_through_retries_and_a_new_life_begins_without(store:
 async def test_marked_jobs_are_listed_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where many with the mark do not match otherwise."""
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight._JOBS_PER_CALL", 3)
+        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight.JOBS_PER_LOOK", 3)
     ids = [await enqueue(store, id=numbered_id(number), queue="ab"[number % 2]) for number in range(20)]
     await store.mark(JobFilter(ids=ids[:15]), "read", By("ada"), 100)
     newest = sorted(ids[:15], reverse=True)
