@@ -87,7 +87,7 @@ async def test_a_search_by_mark_or_fingerprint_is_bounded_too(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight._JOBS_PER_CALL", 5)
+        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight.JOBS_PER_LOOK", 5)
     ids = await a_history(store, clock)
     await store.mark(JobFilter(ids=ids), "read", By("ada"), 100)
     searched = await store.search(JobFilter(mark="read", kind="rare"), Page(10), Reach(10, HOUR))
