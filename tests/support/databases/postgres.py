@@ -16,14 +16,12 @@ import subprocess
 import tempfile
 import time
 import warnings
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import psycopg
 from psycopg.sql import SQL, Identifier
-from tests.support.waiting import is_gone
 
 from perdure.lifecycle.process.parent_death import die_with_parent
 
@@ -31,7 +29,6 @@ PATIENCE: Final = 60.0  # seconds for any one step of the server, on a busy mach
 _SUPERUSER: Final = "postgres"
 _TIDY_AFTER: Final = 100
 _PREFIX: Final = "perdure-pg-"
-_LEFT_AFTER: Final = 3600.0  # seconds: another run may just be starting
 _dropped: Final = itertools.count(1)
 _SETTINGS: Final = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "64MB"}
 _FAST_AND_LOOSE: Final = {
@@ -55,7 +52,7 @@ class PostgresServer:
         self._settings = _SETTINGS if durable or of else _SETTINGS | _FAST_AND_LOOSE
         self._binaries, self._user = _installation()
         _remove_leftovers()
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         self._data = self._folder / "data"
         self._log = self._folder / "log"
         self._lives = 0
@@ -171,11 +168,13 @@ class PostgresServer:
 
 def _remove_leftovers() -> None:
     """Remove what test runs have left that were killed: their servers died with them, their folders did not."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError, ValueError):
-            is_old = time.time() - folder.stat().st_mtime > _LEFT_AFTER  # noqa: TID251 - the file system's own clock
-            if is_old and is_gone(int((folder / "data" / "postmaster.pid").read_text().split()[0])):
-                shutil.rmtree(folder, ignore_errors=True)
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        try:
+            os.kill(int(folder.name.removeprefix(_PREFIX).partition("-")[0]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (ValueError, PermissionError):  # another program's, or a run of another user
+            continue
 
 
 def url_of(socket: Path) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
 import pytest
-from tests.support.databases.postgres import PostgresServer
+from tests.support.databases.postgres import PostgresServer, _remove_leftovers
 from tests.support.waiting import is_gone, until_sync
 
 
@@ -34,16 +34,22 @@ def test_a_durable_server_keeps_what_was_committed_through_kill_and_restart() ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
-def test_a_test_run_that_is_killed_leaves_no_server_behind() -> None:
+def test_a_test_run_that_is_killed_leaves_no_server_and_the_next_one_removes_its_files() -> None:
     program = (
-        "from tests.support.databases.postgres import PostgresServer; print(PostgresServer().pid, flush=True); input()"
+        "from tests.support.databases.postgres import PostgresServer; server = PostgresServer(); "
+        "print(server.pid, server.socket.parent, flush=True); input()"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
     )
     assert run.stdout is not None
-    server = int(run.stdout.readline())
+    pid, folder = run.stdout.readline().decode().split()
+    server = int(pid)
+    _remove_leftovers()
     assert not is_gone(server)
+    assert Path(folder, "data").is_dir()
     run.kill()
     run.communicate()
     until_sync(lambda: is_gone(server))
+    _remove_leftovers()
+    assert not Path(folder).exists()
