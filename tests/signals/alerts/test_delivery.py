@@ -51,7 +51,7 @@ async def test_a_webhook_is_signed_and_private_addresses_are_refused_unless_allo
         await desk.alerts.save_channel("wary", "env:HOOK", secret=SIGNED_BY)
         notice = await desk.alerts.test(["hook", "wary"])
         await deliver_notice(await app.store(), notice.id, "hook")
-        with pytest.raises(SendRefused, match="not a public address"):
+        with pytest.raises(SendRefused, match="allow_private=True or --allow-private"):
             await deliver_notice(await app.store(), notice.id, "wary")
     [request] = hook.received
     verify(SECRET, request.headers, request.body)

@@ -28,7 +28,7 @@ async def test_a_service_of_apprise_on_a_private_host_is_refused_and_one_that_is
         await desk.alerts.save_channel("wary", "env:CHAT")
         notice = await desk.alerts.test(["chat", "wary"])
         await deliver_notice(await app.store(), notice.id, "chat")
-        with pytest.raises(SendRefused, match="not a public address"):
+        with pytest.raises(SendRefused, match=r"not a public address; .* --allow-private"):
             await deliver_notice(await app.store(), notice.id, "wary")
     [request] = hook.received
     assert b"If you read it, the channel works." in request.body

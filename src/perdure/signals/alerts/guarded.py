@@ -58,7 +58,8 @@ class Watch:
         """Raise SendRefused if an address was refused, which the library may have taken for an outage."""
         if self.refused is not None:
             raise SendRefused(
-                f"the service leads to {self.refused}, which is not a public address; allow_private= allows it"
+                f"the service leads to {self.refused}, which is not a public address;"
+                " to allow it, save the channel with allow_private=True or --allow-private"
             )
 
     def connects(self, address: object) -> None:

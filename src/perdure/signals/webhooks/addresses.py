@@ -76,7 +76,8 @@ class AddressRules:
             if not is_public(place.ip) and not self._is_listed(place.ip):
                 raise SendRefused(
                     f"{target.origin} leads to {place.ip}, which is not a public address;"
-                    " allow_private= lists private addresses that are allowed"
+                    " to allow it, list it in Webhooks(app, allow_private=…);"
+                    " for an alert channel, save it with allow_private=True or --allow-private"
                 )
 
     def _is_listed(self, address: str) -> bool:
