@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from perdure.operate.attention.need import Need
+from perdure.operate.records import Overview
+from perdure.storage.operate.diagnosis import Severity
+from perdure.surfaces.mcp.answers.figures import overview_now
 from perdure.surfaces.mcp.quoting import NAME_LIMIT_CHARACTERS, Quoter, cleaned, name, sentence
 
 
@@ -41,3 +47,12 @@ def test_what_may_be_a_secret_is_masked_in_texts_and_sentences() -> None:
     assert "hunter2" not in Quoter(1_000).text(text).untrusted_text
     assert "hunter2" not in sentence(text)
     assert len(sentence("x" * 1_000)) == 600
+
+
+@pytest.mark.parametrize(("named", "about"), [("", "dead letters"), ("ab12", "dead letters ab12")])
+def test_a_need_says_what_it_is_about_also_if_it_names_nothing(named: str, about: str) -> None:
+    need = Need(
+        severity=Severity.WARNING, about="dead letters", name=named, subject="Other dead letters", what="failed"
+    )
+    overview = Overview(at=datetime(2026, 3, 1, tzinfo=UTC), counts=(), workers=())
+    assert [line.about for line in overview_now(Quoter(1_000), overview, [need], [], []).needs] == [about]

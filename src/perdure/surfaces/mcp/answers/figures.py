@@ -163,7 +163,7 @@ def _alert(quoter: Quoter, alert: Alert) -> AlertLine:
 def _need(quoter: Quoter, need: Need) -> NeedLine:
     return NeedLine(
         severity=need.severity,
-        about=f"{need.about} {name(need.name)}",
+        about=f"{need.about} {name(need.name)}".rstrip(),
         what=quoter.text(f"{need.sentence} {need.detail}".strip(), 400),
         since=need.since,
         begin_with=sentence(need.cli),
