@@ -40,6 +40,11 @@ _LOOKS_AGAIN: Final = frozenset({Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REAC
 """Holds whose next look is not the end of the wait: whether the gate lets the job through is decided then."""
 
 
+def is_looked_at_again(job: JobView) -> bool:
+    """Whether a parked job's `due_at` is only the next look at its gate, which may hold it again."""
+    return any(_is_for(job, reason) for reason in _LOOKS_AGAIN)
+
+
 async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[Pause], is_alone: bool) -> Why:
     """Why a parked job is not running. `pauses` are those that apply to it; `is_alone`: no worker is running."""
     reason = next((known for known in Reason if _is_for(job, known)), None)
@@ -98,7 +103,7 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
     advice = (_ADVICE.get(reason) if reason else None) or f"perdure jobs run-now {job.id} runs it without waiting"
     if reason is Reason.BUDGET_EXCEEDED:
         advice = advice.format(name=quote((note or "").partition(": ")[0] or "NAME"))
-    until = None if reason in _LOOKS_AGAIN else job.due_at
+    until = None if is_looked_at_again(job) else job.due_at
     if until is None and job.due_at is not None:
         facts.append(f"It is looked at again at {utc_text(job.due_at)}.")
     remedy = None if reason in _ADVICE else Remedy("run_now", job.id, "Run now")

@@ -186,3 +186,20 @@ def test_b14_a_job_with_a_policy_of_its_own_needs_no_code(cli: Cli, arrange: Arr
     assert starts(cli("preview", job_id, "--app", "ahead:app", "--json").json["plan"]) == [timedelta(0), 7 * MINUTE]
     assert cli("jobs", "show", job_id, "--json").json["job"]["settings"]["retry"]["attempts"] == 2
     assert "Settings of its own" in cli("jobs", "show", job_id).out
+
+
+async def held_by_a_budget(store: Store) -> JobId:
+    policy = Retry(attempts=2, backoff=Backoff.fixed("7m"), jitter=Jitter.none())
+    await enqueue(store, settings=settings_text(policy, None), max_attempts=2)
+    claim = await claim_one(store, await employ(store))
+    await apply(store, transition.paused(claim, Reason.BUDGET_EXCEEDED, HOUR, "ai: 9 of 5 spent in 1d"))
+    return claim.job_id
+
+
+def test_b14_the_next_look_at_a_gate_is_not_called_the_time_of_the_next_attempt(
+    cli: Cli, arrange: Arrange[JobId]
+) -> None:
+    job_id = arrange(held_by_a_budget)
+    assert "The first time is the next look at its gate" in cli("preview", job_id).out
+    shown = cli("jobs", "show", job_id).out
+    assert ("looked at again" in shown, "comes back" in shown) == (True, False)

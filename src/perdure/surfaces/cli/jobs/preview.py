@@ -18,6 +18,7 @@ from perdure.errors import ArgumentError, NotFoundError, StoreError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
 from perdure.operate.views.retry_preview import RetryPlan, RetryPreview, preview_of_job, preview_of_kind
+from perdure.operate.why.parked import is_looked_at_again
 from perdure.policy.retries.preview import PlannedAt
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.jobs.display.job_page import timeline
@@ -100,6 +101,8 @@ def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as
     if plans.plan:
         under_way = job.state is JobState.RUNNING
         _show_plans("\nAhead, if every attempt fails at once", plans, now, under_way=under_way)
+        if is_looked_at_again(job):
+            say("The first time is the next look at its gate, which may hold it for longer.", "dim")
     else:
         say(f"\nIt is {job.state}: no attempt is ahead.", "dim")
 

@@ -16,7 +16,7 @@ from perdure.domain.flows.flow import Awaits, StepKind, StepRecord, StepState, S
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.domain.jobs.transition import died, parked, succeeded
+from perdure.domain.jobs.transition import died, parked, paused, succeeded
 from perdure.errors import StoreUnavailable
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -82,6 +82,17 @@ async def test_the_button_of_a_job_that_waits_for_an_event_leads_to_the_form_wit
     wait = parked(claim, Reason.AWAITING_EVENT, timedelta(hours=1), Awaits(event="paid 42"), None)
     await apply(store, wait)
     assert 'href="/emit?event=paid+42">Emit the event…</a>' in (await pages.get(f"/jobs/{claim.job_id}")).text
+
+
+async def test_the_page_of_a_job_held_by_a_budget_calls_its_due_time_the_next_look(
+    pages: AsyncClient, store: Store
+) -> None:
+    for reason, is_next_look in ((Reason.BUDGET_EXCEEDED, True), (Reason.RATE_LIMITED, False)):
+        claim = await start(store)
+        await apply(store, paused(claim, reason, HOUR, "ai: 9 of 5 spent in 1d"))
+        page = (await pages.get(f"/jobs/{claim.job_id}")).text
+        assert ("<dt>Next look at its gate</dt>" in page, "<dt>Next</dt>" in page) == (is_next_look, not is_next_look)
+        assert ("The first time is the next look at its gate" in page) == is_next_look
 
 
 async def test_a_remedy_that_no_longer_helps_does_nothing(pages: AsyncClient, store: Store) -> None:

@@ -15,6 +15,7 @@ from perdure.domain.gate_record import GateRecord, GateVisit
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.log_lines import LogLine
 from perdure.operate.records import JobDetail
+from perdure.operate.why.parked import is_looked_at_again
 from perdure.surfaces.cli.jobs.display.job_table import attempts_of, reason_of, word_of
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import STATE_STYLE, console, print_json
@@ -130,7 +131,10 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
     if abs(job.since - job.created_at) > _SAME_MOMENT:
         yield "due since" if job.since <= now else "due", Text(both(job.since, now))
     if job.due_at is not None:
-        yield "comes back", Text(both(job.due_at, now), style="yellow")
+        yield (
+            "looked at again" if is_looked_at_again(job) else "comes back",
+            Text(both(job.due_at, now), style="yellow"),
+        )
     if job.started_at is not None:
         yield "started", Text(both(job.started_at, now))
     if job.finished_at is not None:

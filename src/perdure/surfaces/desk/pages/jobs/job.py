@@ -18,6 +18,7 @@ from perdure.domain.jobs.states import FINAL, PARKED, JobState
 from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.records import JobDetail
 from perdure.operate.views.retry_preview import preview_of_job
+from perdure.operate.why.parked import is_looked_at_again
 from perdure.policy.retries.preview import PlannedAt
 from perdure.surfaces.desk.charts.cells import Cell
 from perdure.surfaces.desk.charts.tree import Node
@@ -77,6 +78,7 @@ async def job(visit: Visit) -> Response:
         tab=tab,
         is_final=detail.job.state in FINAL,
         is_parked=detail.job.state in PARKED,
+        is_looked_at_again=is_looked_at_again(detail.job),
     )
 
 
