@@ -257,6 +257,7 @@ LOOKS = {
     "overdue",
     "overview",
     "pauses",
+    "check_pause",
     "preview_pause",
     "preview_resume",
     "plan",

@@ -93,6 +93,7 @@ class SyncHolds(_Part[Holds]):
     pauses = _Blocking(Holds.pauses)
     pause = _Blocking(Holds.pause)
     preview_pause = _Blocking(Holds.preview_pause)
+    check_pause = _Blocking(Holds.check_pause)
     resume = _Blocking(Holds.resume)
     preview_resume = _Blocking(Holds.preview_resume)
     breakers = _Blocking(Holds.breakers)

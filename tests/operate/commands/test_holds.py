@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.builders.jobs import DAY, HOUR, apply, start, state_of
+from tests.support.builders.jobs import DAY, HOUR, apply, employ, job_in, start, state_of
 from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
@@ -191,3 +191,29 @@ def test_damaged_arguments_fit_no_values(clock: ManualClock) -> None:
     assert not covers(pause, "mail", "send", "{")
     assert not covers(pause, "mail", "send", "[1]")
     assert not covers(replace(pause, args="{"), "mail", "send", '{"n": 1}')
+
+
+async def test_a_pause_of_a_name_that_nothing_uses_is_made_and_similar_names_are_suggested(
+    holds: Holds, store: Store
+) -> None:
+    await job_in(JobState.SUCCEEDED, store, queue="mail", kind="send_mail")
+    await employ(store, queues=("reports",))
+    for queue in ("mail", "reports"):
+        assert (await holds.check_pause(await holds.pause(queue=queue))).unknown == ()
+    assert (await holds.check_pause(await holds.pause(kind="send_mail"))).unknown == ()
+    found = await holds.check_pause(await holds.pause(queue="report", kind="send_mial"))
+    assert found.unknown == (
+        "no job, schedule or running worker uses queue 'report' yet; did you mean 'reports'?",
+        "no job or schedule is of kind 'send_mial' yet; did you mean 'send_mail'?",
+    )
+    [plain] = (await holds.check_pause(await holds.pause(queue="xyz"))).unknown
+    assert plain == "no job, schedule or running worker uses queue 'xyz' yet"
+
+
+async def test_only_pauses_that_hold_every_job_of_a_pause_are_named_beside_it(holds: Holds) -> None:
+    whole, narrow = await holds.pause(queue="mail"), await holds.pause(queue="mail", kind="send")
+    await holds.pause(queue="mail", kind="send", args={"tenant": 7})
+    assert (await holds.check_pause(narrow)).others == (whole,)
+    again = await holds.pause(queue="mail")
+    assert (await holds.check_pause(again)).others == (whole,)
+    assert (await holds.check_pause(whole)).others == (again,)

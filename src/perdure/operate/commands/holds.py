@@ -18,6 +18,7 @@ from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
 from perdure.operate.audit_trail import checked_why
 from perdure.operate.commands.foresight import Foreseen, foresee_pause, foresee_resume
+from perdure.operate.commands.pause_check import PauseCheck, check_pause
 from perdure.operate.wording import listed
 from perdure.policy.limits.breaker import close_by_hand, open_by_hand
 from perdure.policy.secrets.redaction import is_secret_name, redact_value
@@ -84,6 +85,10 @@ class Holds:
     ) -> Foreseen:
         """The dry run of `pause`: the jobs that it would hold. Nothing is written."""
         return await foresee_pause(self._store, await self._planned(queue, kind, args, until, None))
+
+    async def check_pause(self, pause: Pause) -> PauseCheck:
+        """Names in a pause that nothing uses yet, such as misspelt ones, and other pauses that hold the same jobs."""
+        return await check_pause(self._store, pause)
 
     async def _planned(
         self,

@@ -43,6 +43,21 @@ def test_a_pause_is_made_listed_and_ended(cli: Cli) -> None:
     assert cli("pauses", "--json").json == {"pauses": []}
 
 
+def test_a_pause_names_what_is_unknown_and_what_else_must_end(cli: Cli) -> None:
+    first = cli("pause", "--queue", "mial", "--json").json
+    assert first["warnings"] == ["no job, schedule or running worker uses queue 'mial' yet"]
+    assert first["also_held_by"] == []
+    again, held_by = cli("pause", "--queue", "mial"), first["pause"]["id"]
+    assert again.err.splitlines() == [
+        "warning: no job, schedule or running worker uses queue 'mial' yet",
+        f"warning: another pause ({held_by}) also holds these jobs",
+    ]
+    command = again.out.splitlines()[-1].split()
+    assert cli(*command[1:]).out.startswith("2 pauses ended")
+    foreseen = cli("pause", "--queue", "mial", "--dry-run")
+    assert "uses queue 'mial' yet" in foreseen.err
+
+
 def test_a_pause_of_certain_arguments(cli: Cli) -> None:
     made = cli("pause", "--kind", "send", "--args", '{"tenant": 7}', "--json")
     assert (made.code, made.json["action"], made.json["pause"]["args"]) == (Exit.OK, "paused", {"tenant": 7})

@@ -14,13 +14,15 @@ from perdure.domain.gate import Pause
 from perdure.errors import ArgumentError
 from perdure.operate.commands.foresight import Foreseen
 from perdure.operate.commands.holds import Resumed
+from perdure.operate.commands.pause_check import PauseCheck
 from perdure.operate.desk import Desk
+from perdure.operate.wording import listed
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.completion import complete_kind, complete_pause, complete_queue
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import some
 from perdure.surfaces.cli.terminal.hostile import one_line
-from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked, warn
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.reading import read_json
 from perdure.surfaces.cli.terminal.times import both, read_time, relative
@@ -67,25 +69,31 @@ def pause(
     wanted = None if args is None else _arguments(args)
     moment = None if until is None else read_time("--until", until)
 
-    async def look(desk: Desk) -> Foreseen:
+    async def look(desk: Desk) -> tuple[Foreseen, PauseCheck]:
         end = None if moment is None else moment.when(await desk.now())
-        return await desk.holds.preview_pause(queue=queue, kind=kind, args=wanted, until=end)
+        foreseen = await desk.holds.preview_pause(queue=queue, kind=kind, args=wanted, until=end)
+        return foreseen, await desk.holds.check_pause(foreseen.pauses[0])
 
-    async def act(desk: Desk) -> tuple[Pause, datetime]:
+    async def act(desk: Desk) -> tuple[Pause, PauseCheck, datetime]:
         now = await desk.now()
         end = None if moment is None else moment.when(now)
-        return await desk.holds.pause(queue=queue, kind=kind, args=wanted, until=end, why=why), now
+        made = await desk.holds.pause(queue=queue, kind=kind, args=wanted, until=end, why=why)
+        return made, await desk.holds.check_pause(made), now
 
     if dry_run:
-        foreseen = with_desk(url, look)
-        return _foretell("paused", foreseen, f"{_what(foreseen.pauses[0])} would be paused", "held", as_json=as_json)
-    made, now = with_desk(url, act)
+        foreseen, check = with_desk(url, look)
+        what = f"{_what(foreseen.pauses[0])} would be paused"
+        return _foretell("paused", foreseen, what, "held", as_json=as_json, check=check)
+    made, check, now = with_desk(url, act)
     if as_json:
-        print_json({"action": "paused", "dry_run": False, "pause": _document(made)})
-    else:
-        end = "until it is resumed" if made.until is None else f"until {both(made.until, now)}"
-        say(f"{_what(made)} paused, {end}.", "bold")
-        say(f"  perdure resume {made.id}", "dim")
+        print_json({"action": "paused", "dry_run": False, "pause": _document(made), **_checked(check)})
+        return None
+    end = "until it is resumed" if made.until is None else f"until {both(made.until, now)}"
+    say(f"{_what(made)} paused, {end}.", "bold")
+    _warn(check)
+    if check.others:
+        say("To end all of them:", "dim")
+    say(f"  perdure resume {' '.join((made.id, *(other.id for other in check.others)))}", "dim")
     return None
 
 
@@ -142,14 +150,31 @@ def pauses(url: options.Url = None, as_json: options.Json = False) -> None:
         say("Nothing is paused.", "dim")
 
 
-def _foretell(action: str, foreseen: Foreseen, what: str, then: str, *, as_json: bool) -> None:
+def _checked(check: PauseCheck) -> dict[str, Any]:
+    return {"warnings": list(check.unknown), "also_held_by": [other.id for other in check.others]}
+
+
+def _warn(check: PauseCheck) -> None:
+    for sentence in check.unknown:
+        warn(sentence)
+    if check.others:
+        many = len(check.others) > 1
+        ids = listed(other.id for other in check.others)
+        warn(f"{'other pauses' if many else 'another pause'} ({ids}) also hold{'' if many else 's'} these jobs")
+
+
+def _foretell(
+    action: str, foreseen: Foreseen, what: str, then: str, *, as_json: bool, check: PauseCheck | None = None
+) -> None:
     """Report a dry run: how many jobs, and the newest of them."""
     if as_json:
         counted = {"jobs": foreseen.jobs, "capped": foreseen.capped, "examples": list(foreseen.examples)}
-        print_json(
-            {"action": action, "dry_run": True, "pauses": [_document(one) for one in foreseen.pauses], **counted}
-        )
+        more = {} if check is None else _checked(check)
+        paused = [_document(one) for one in foreseen.pauses]
+        print_json({"action": action, "dry_run": True, "pauses": paused, **counted, **more})
         return
+    if check is not None:
+        _warn(check)
     say(f"{what}; {'at least ' * foreseen.capped}{some(foreseen.jobs, 'job')} would be {then}.", "bold")
     if action == "resumed":
         for one in foreseen.pauses:

@@ -87,5 +87,11 @@ def complain(message: str, *, as_json: bool, field: str | None = None, hint: str
     out.print(text, soft_wrap=not out.is_terminal)
 
 
+def warn(message: str) -> None:
+    """Print a warning for people to standard error."""
+    out = console(sys.stderr)
+    out.print(Text.assemble(("warning: ", "bold yellow"), one_line(message, 10_000)), soft_wrap=not out.is_terminal)
+
+
 def _encoded(document: Any) -> str:
     return safe_json(json.dumps(document, ensure_ascii=False, indent=2))

@@ -42,7 +42,9 @@ async def pause(visit: Visit) -> Response:
     except REFUSALS as error:
         return await _form(visit, error)
     end = "until it is resumed" if made.until is None else f"until {made.until:%Y-%m-%d %H:%M:%S} UTC"
-    return visit.done(f"Paused {end}. Running jobs continue.", back="/gates")
+    check = await visit.desk.holds.check_pause(made)
+    noted = "".join(f" But {sentence}." for sentence in check.unknown).replace("?.", "?")
+    return visit.done(f"Paused {end}. Running jobs continue.{noted}", back="/gates")
 
 
 async def _form(visit: Visit, error: Exception | None = None) -> Response:
