@@ -263,6 +263,7 @@ LOOKS = {
     "plan",
     "preview",
     "queues",
+    "retrying",
     "schedule",
     "schedules",
     "spent",

@@ -117,6 +117,7 @@ class SyncWebhooks(_Part[Webhooks]):
 
     webhooks = _Blocking(Webhooks.webhooks)
     webhook = _Blocking(Webhooks.webhook)
+    retrying = _Blocking(Webhooks.retrying)
     save = _Blocking(Webhooks.save)
     new_secret = _Blocking(Webhooks.new_secret)
     pause = _Blocking(Webhooks.pause)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import NewJob, Receipt
+from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.audit import By
 from perdure.domain.operate.event_log import DEFAULT_KEEP, LoggedEvent
 from perdure.domain.operate.webhook import DELIVERY, QUEUE, Webhook, WebhookView
@@ -18,9 +21,11 @@ from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.options import checked_name
 from perdure.operate.audit_trail import checked_why
 from perdure.operate.commands.feed import event_filter
+from perdure.operate.masking import shown_job
 from perdure.operate.wording import listed
 from perdure.policy.outbound.target import read_target, shown_url
 from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
 
 TEST: Final = "webhook.test"
 """The type of the event that `test` sends."""
@@ -29,6 +34,21 @@ _NAME_LIMIT_CHARACTERS: Final = 100
 _SHORTEST_SECRET_CHARACTERS: Final = 16
 _LONGEST_SECRET_CHARACTERS: Final = 500
 _PREFIX: Final = "whs_"
+_TAG: Final = "webhook:"
+_RETRYING: Final = JobFilter(kind=DELIVERY, queue=QUEUE, states=frozenset({JobState.RETRYING}))
+_DELIVERIES_READ: Final = 200
+
+
+class Retrying(Struct, frozen=True, kw_only=True):
+    """Deliveries of one webhook that failed and are retried, the oldest of them made at `since`.
+
+    `capped`: there may be more, and older ones. `last_error` is the error of the newest delivery.
+    """
+
+    deliveries: int
+    capped: bool
+    since: datetime
+    last_error: str | None
 
 
 class Webhooks:
@@ -48,6 +68,21 @@ class Webhooks:
     async def webhook(self, name: str) -> WebhookView:
         """One webhook; raises NotFoundError."""
         return _shown(await self._found(name))
+
+    async def retrying(self) -> dict[str, Retrying]:
+        """What is retried now, by the name of the webhook: the newest 200 deliveries that wait for a retry are read."""
+        jobs = [shown_job(job) for job in await self._store.jobs(_RETRYING, Page(_DELIVERIES_READ))]
+        found: dict[str, Retrying] = {}
+        for job in jobs:
+            for name in (tag.removeprefix(_TAG) for tag in job.tags if tag.startswith(_TAG)):
+                newer = found.get(name)
+                found[name] = Retrying(
+                    deliveries=1 if newer is None else newer.deliveries + 1,
+                    capped=len(jobs) == _DELIVERIES_READ,
+                    since=job.created_at,
+                    last_error=job.last_error if newer is None else newer.last_error,
+                )
+        return found
 
     async def save(
         self,
@@ -143,7 +178,7 @@ def delivery_of(webhook: str, event: LoggedEvent) -> NewJob:
         kind=DELIVERY,
         queue=QUEUE,
         args=msgspec.json.encode({"webhook": webhook, "event": document}).decode(),
-        tags=(f"webhook:{webhook}",),
+        tags=(f"{_TAG}{webhook}",),
         ref=f"webhook {webhook} {event.id}",
     )
 

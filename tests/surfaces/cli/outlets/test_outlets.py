@@ -8,6 +8,7 @@ from tests.surfaces.conftest import Arrange, Cli
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.webhook import DELIVERY, QUEUE
 from perdure.surfaces.cli.exits import Exit
 
 
@@ -63,6 +64,19 @@ def test_a_filter_of_a_webhook_is_refused_by_the_name_of_its_option(cli: Cli) ->
 def test_a_bad_address_of_a_webhook_is_not_blamed_on_the_url_of_the_database(cli: Cli) -> None:
     refused = cli("webhooks", "save", "crm", "ftp://crm.example/h")
     assert (refused.code, refused.err.startswith("error: URL must begin with https://")) == (Exit.USAGE, True)
+
+
+def test_deliveries_that_are_retried_are_counted_with_the_error_of_the_newest(
+    cli: Cli, arrange: Arrange[JobId]
+) -> None:
+    cli("webhooks", "save", "crm", "https://crm.example/h")
+    assert cli("webhooks", "list", "--json").json["webhooks"][0]["retrying"] is None
+    arrange(lambda store: job_in(JobState.RETRYING, store, kind=DELIVERY, queue=QUEUE, tags=("webhook:crm",)))
+    [hook] = cli("webhooks", "list", "--json").json["webhooks"]
+    assert (hook["retrying"]["deliveries"], hook["retrying"]["last_error"]) == (1, "builtins.ValueError: no such host")
+    said = cli("webhooks", "list").out
+    assert "crm: 1 delivery failed and retried" in said
+    assert "perdure jobs list --state retrying --tag webhook:crm" in said
 
 
 def test_a_webhook_is_paused_resumed_tested_and_deleted(cli: Cli) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ from rich.text import Text
 from perdure.domain.jobs.job import Receipt
 from perdure.domain.operate.webhook import QUEUE, WebhookView
 from perdure.errors import ArgumentError
+from perdure.operate.commands.webhooks import Retrying
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.completion import complete_kind, complete_queue, complete_webhook
@@ -20,6 +23,7 @@ from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
+from perdure.surfaces.cli.terminal.times import relative
 
 webhooks = typer.Typer(help="Send events to other programs as signed requests.", no_args_is_help=True)
 
@@ -50,11 +54,18 @@ SecretFrom = Annotated[
 @webhooks.command("list")
 def list_webhooks(url: options.Url = None, as_json: options.Json = False) -> None:
     """List webhooks and the events they get; secrets are not shown."""
-    found = with_desk(url, lambda desk: desk.webhooks.webhooks())
+
+    async def look(desk: Desk) -> tuple[list[WebhookView], dict[str, Retrying], datetime]:
+        return await desk.webhooks.webhooks(), await desk.webhooks.retrying(), await desk.now()
+
+    found, retrying, now = with_desk(url, look)
     if as_json:
-        print_json({"webhooks": [plain(one) for one in found]})
+        print_json({"webhooks": [{**plain(one), "retrying": plain(retrying.get(one.webhook.name))} for one in found]})
     elif found:
         console().print(_table(found))
+        for one in found:
+            if (failing := retrying.get(one.webhook.name)) is not None:
+                _say_failing(one.webhook.name, failing, now)
     else:
         say("No webhooks.", "dim")
 
@@ -180,6 +191,17 @@ def _report(view: WebhookView, what: str, *, as_json: bool) -> None:
         print_json({"action": what, "webhook": plain(view)})
     else:
         say(f"Webhook {one_line(view.webhook.name)} {what}.", "bold")
+
+
+def _say_failing(name: str, failing: Retrying, now: datetime) -> None:
+    count = (
+        f"{'at least ' * failing.capped}{failing.deliveries} {'delivery' if failing.deliveries == 1 else 'deliveries'}"
+    )
+    error = f": {one_line(failing.last_error, 200)}" if failing.last_error else ""
+    say(
+        f"{one_line(name)}: {count} failed and retried, the oldest made {relative(failing.since, now)}{error}", "yellow"
+    )
+    say(f"  perdure jobs list --state retrying --tag {quote(one_line(f'webhook:{name}'))}", "dim")
 
 
 def _table(found: list[WebhookView]) -> Table:

@@ -6,11 +6,15 @@ from datetime import timedelta
 from html import unescape
 
 from httpx import ASGITransport, AsyncClient
+from tests.support.builders.jobs import A_FAILURE, HOUR, apply, claim_one, employ
 from tests.support.web.desk_site import desk_site
 
+from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import retrying
 from perdure.domain.operate.access import Scope
 from perdure.domain.operate.audit import By
-from perdure.domain.operate.webhook import DELIVERY, Webhook
+from perdure.domain.operate.webhook import DELIVERY, QUEUE, Webhook
+from perdure.operate.commands.webhooks import Retrying
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.surfaces.access.caller import Caller
@@ -58,6 +62,33 @@ async def test_a_webhook_is_added_shown_and_acted_on(pages: AsyncClient, store: 
     assert await desk.webhooks.webhooks() == []
     trail = await desk.audit(action="webhook.delete")
     assert trail.entries[0].why == GO["why"]
+
+
+async def test_deliveries_that_are_retried_are_shown_with_their_last_error(pages: AsyncClient, store: Store) -> None:
+    desk = Desk(store, "ada")
+    for name in ("billing", "crm"):
+        await desk.webhooks.save(name, f"https://{name}.example", secret=SECRET)
+    assert "failed and retried" not in (await pages.get("/webhooks")).text
+    oldest = (await desk.job(await failed_delivery(desk, store))).job
+    await failed_delivery(desk, store)
+    found = await desk.webhooks.retrying()
+    assert found == {
+        "billing": Retrying(
+            deliveries=2, capped=False, since=oldest.created_at, last_error="builtins.ValueError: no such host"
+        )
+    }
+    page = unescape((await pages.get("/webhooks")).text)
+    assert page.count("failed and retried") == 1
+    assert "2 deliveries</a> failed and retried" in page
+    assert "no such host" in page
+
+
+async def failed_delivery(desk: Desk, store: Store) -> str:
+    """A delivery of `billing` whose first attempt has failed."""
+    job_id = (await desk.webhooks.test("billing")).job_id
+    claim = await claim_one(store, await employ(store, queues=(QUEUE,)), QUEUE)
+    await apply(store, retrying(claim, Reason.FAILED, A_FAILURE, HOUR))
+    return job_id
 
 
 async def test_a_webhook_with_a_mistake_comes_back_in_its_form_without_the_secret(

@@ -32,6 +32,7 @@ async def webhooks(visit: Visit) -> Response:
         title="Webhooks",
         now=await visit.now(),
         views=await visit.shared("webhooks", visit.desk.webhooks.webhooks),
+        retrying=await visit.shared("retrying webhooks", visit.desk.webhooks.retrying),
         is_served=any(QUEUE in worker.queues for worker in workers if worker.dead_at is None),
     )
 
