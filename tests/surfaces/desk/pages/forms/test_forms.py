@@ -199,6 +199,9 @@ async def test_jobs_are_paused_by_arguments_and_until_a_time(
     assert timedelta(0) <= pause.until - now - 2 * HOUR < timedelta(minutes=1)
     assert (await last_entry(store)).why == WHY
     assert "<b>&#34;" not in (await pages.get("/gates")).text
+    await pages.post("/pause", data={"kind": "mial"})
+    said = "Running jobs continue. But no job or schedule is of kind 'mial' yet; did you mean 'mail'?"
+    assert said in unescape((await pages.get("/gates")).text)
 
 
 async def test_a_token_is_shown_once_and_revoked_after_a_question(pages: AsyncClient, store: Store) -> None:

@@ -43,7 +43,7 @@ async def pause(visit: Visit) -> Response:
         return await _form(visit, error)
     end = "until it is resumed" if made.until is None else f"until {made.until:%Y-%m-%d %H:%M:%S} UTC"
     check = await visit.desk.holds.check_pause(made)
-    noted = "".join(f" But {sentence}." for sentence in check.unknown).replace("?.", "?")
+    noted = "".join(f" But {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in check.unknown)
     return visit.done(f"Paused {end}. Running jobs continue.{noted}", back="/gates")
 
 
