@@ -20,7 +20,20 @@ from perdure.storage.port import Store
 
 QUESTIONS: Final = frozenset(
     (
-        *("now", "job", "jobs", "search", "attempts", "costs", "key_holder", "counts", "count", "overdue", "fronts"),
+        *(
+            "now",
+            "job",
+            "jobs",
+            "search",
+            "attempts",
+            "costs",
+            "gate_records",
+            "key_holder",
+            "counts",
+            "count",
+            "overdue",
+            "fronts",
+        ),
         *("failure_groups", "failure_hours", "statistics", "statistic_totals", "audit", "workers", "leaders"),
         *("kinds", "tokens", "live_token", "session", "bulk", "bulks", "emitted", "orphans"),
         *("asking", "waiting", "paused", "parked_ahead", "schedule", "schedules", "fires", "last_fires"),

@@ -211,7 +211,9 @@ async def test_a8_two_servers_send_each_due_retry_once(
     ]
     try:
         async with asyncio.timeout(60):
-            while sum(worker.phase == "open" for worker in await desk.workers()) < 2:
+            while not {server.pid for server in servers} <= {
+                worker.process.pid for worker in await desk.workers() if worker.phase == "open"
+            }:
                 await asyncio.sleep(0.05)
         await desk.holds.resume(queue="notifications")
         await until(lambda: len(receivers.taken["webhook"]) >= number, within=60)

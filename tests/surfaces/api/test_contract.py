@@ -35,7 +35,7 @@ CHECKS: list[CheckFunction] = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-SLOW = {"follow", "show_profile"}  # one does not end, the other takes seconds
+SLOW = {"follow", "show_profile", "show_locks"}  # one does not end, the others take seconds
 FEW = settings(
     max_examples=4,
     deadline=None,

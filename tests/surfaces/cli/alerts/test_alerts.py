@@ -67,8 +67,3 @@ def test_what_cannot_be_meant_is_refused_by_its_option(
     answer = cli(*words)
     assert (answer.code, answer.out) == (code, "")
     assert said in answer.err
-
-
-@pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
-def test_a_new_key_is_printed_as_the_variable_that_holds_it(cli: Cli) -> None:
-    assert cli("alerts", "key").out.startswith(f"{KEY_VARIABLE}=")
